@@ -15,7 +15,7 @@ marked = $(shell grep -rlE --include='test_*.py' 'mark\.$(1)\b' tests)
 WHEELS_VENV := .cache/wheels
 SANITIZED := .cache/sanitized
 # What is written in Python alone has nothing for the sanitizers.
-IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding audit_tampering cel_oracle cel_text docstrings guard_why rewriting shell_words uri_round_trips))
+IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding audit_tampering cel_google cel_oracle cel_text docstrings guard_why rewriting shell_words uri_round_trips))
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 FASTMCP := .cache/fastmcp
 DOCS := .cache/docs

@@ -10,9 +10,9 @@ round of each is what they cost by themselves.) The record may be of another mac
 far is measured in turns with the recorded commit, built here: what that one does not reach here either is no
 loss. A bar that the committed figure misses is shown as missed and cannot fail before it has been held once;
 of a row that the record lacks only the bar is asked.
-A server behind the guard (W15) is taken to the same one without. Over HTTP (W11-cpu) fastrpc is taken to the
-plain Python loop, since no SDK is built here. Takes two minutes where nothing fails. Search in the knowledge
-toolset has a guard of its own (`knowledge_guard.py`).
+A server behind the guard (W14-guarded, W15) is taken to the same one without. Over HTTP (W11-cpu) fastrpc is
+taken to the plain Python loop, since no SDK is built here. Takes two minutes where nothing fails. Search in
+the knowledge toolset is guarded by `knowledge_guard.py`.
 `FASTRPC_GUARD_PLANT=N` slows the measured tool, or client, down by N µs a call: for the guard's own test.
 """
 
@@ -36,11 +36,11 @@ GUARDED = ("W1", "W2", "W3", "W3-256", "W4-64k", "W4-1m", "W7", "W8", "W8-serve"
 GUARDED += ("W9", "W9-loop", "W9-calls", "W9-serve", "W9-serve-loop", "W11-cpu")
 GUARDED += ("W12-context", "W12-coroutine", "W12-guard")  # to the plain echo of the same server
 GUARDED += ("W13-sync", "W13-async")  # to the load client before the same server
-GUARDED += ("W14",)  # to the same server without the proxy
+GUARDED += ("W14", "W14-guarded")  # to the same server without the proxy; to the proxy without the guard
 GUARDED += ("W15-one", "W15-256", "W15-rules")  # to the same server without the guard
 MOST_ROUNDS = {"W13-sync": 3, "W13-async": 3}  # a run of it starts two Pythons
 # A run of these starts a server that opens an audit log.
-MOST_ROUNDS |= {"W15-one": 3, "W15-256": 3, "W15-rules": 3}
+MOST_ROUNDS |= {"W14-guarded": 3, "W15-one": 3, "W15-256": 3, "W15-rules": 3}
 REPETITIONS = 3
 WORSE = 1.25
 PLANT = "FASTRPC_GUARD_PLANT"
@@ -252,8 +252,9 @@ def main(arguments: list[str] | None = None) -> int:
         rows = [row for row in rows if row.server != roster.HTTP]
         print("W11 is left out: this Python lacks fastrpc's extra http (--python)")
     if not roster.has_guard(given.python):
-        rows = [row for row in rows if row.server not in (roster.GUARDED, roster.GUARDED_RULES)]
-        print("W15 is left out: this Python lacks fastrpc's extra guard (--python)")
+        guarded = (roster.GUARDED, roster.GUARDED_RULES, roster.PROXY_GUARDED)
+        rows = [row for row in rows if row.server not in guarded]
+        print("W14-guarded and W15 are left out: this Python lacks fastrpc's extra guard (--python)")
     if (os.cpu_count() or 1) < 2:
         rows = [row for row in rows if row.cores == 1]
     options = Options(given.rounds, given.seconds, starts=5, python=given.python)

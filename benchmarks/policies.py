@@ -1,4 +1,4 @@
-"""The policies that W15 puts in front of `servers/echo.py`, written as files of the guard.
+"""The policies that W14-guarded and W15 put before `servers/echo.py`, written as files of the guard.
 
 Each allows the tools of the file, with a rate that nobody reaches, and keeps the audit log as it is kept by
 default; `rule-only` keeps none, so that a rule is measured and not the log. They are written where they are

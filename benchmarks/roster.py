@@ -39,16 +39,17 @@ WRITTEN = dict.fromkeys(("c", PLAIN, "fastrpc", "python-loop", *PLAIN_SDKS), A_F
 WRITTEN |= dict.fromkeys(("rmcp", "rmcp-pipes", "go-sdk", "mcp-go"), A_FUNCTION)
 WRITTEN |= dict.fromkeys((ASYNC, "mcp", "fastmcp", "ts-v1", "ts-v2", "tower-mcp"), A_COROUTINE)
 
-# What a server is asked for: the tools of these names; the list of thirteen that `fastrpc serve` gives, the
+# What a server is asked for: the tools of these names; the list that `fastrpc serve` gives, the
 # memory that this takes; as little as it needs to answer initialize; the tool Bash; the wire of 2026-07-28; a
-# start to the list of the thirteen; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
+# start to that list; one of `fastrpc serve`, the same over HTTP; echo over HTTP, stateless and
 # in JSON, in a session, with an access log, as an ASGI application in another's server.
 ECHO, PAYLOAD, SLEEP, SLEEP_SYNC = "echo", "payload", "sleep", "sleep_sync"
 LIST, SERVE, START, SHELL, STATELESS = "list", "serve", "start", "shell", "modern"
 START_LIST, START_SERVE, START_HTTP = "start-list", "start-serve", "start-http"
 HTTP, HTTP_SESSION, HTTP_LOG, HTTP_ASGI = "http", "http-session", "http-log", "http-asgi"
-# echo behind a proxy, over stdio and over HTTP; of the plain peer, echo without it.
-PROXY, PROXY_HTTP = "proxy", "proxy-http"
+# echo behind a proxy, over stdio and over HTTP; of the plain peer, echo without it. The same proxy with a
+# guard; of the plain peer, without one.
+PROXY, PROXY_HTTP, PROXY_GUARDED = "proxy", "proxy-http", "proxy-guarded"
 # echo behind a guard's policy (`policies.py`), over stdio and over HTTP; with one rule over arguments, with
 # that and no audit log, with 100 rules of which 3 are about it. Of the plain peer, the same command without a
 # guard.
@@ -153,8 +154,9 @@ def peer_of(name: str, python: str) -> Peer:
         ]
         peer.commands = dict.fromkeys(map(shaped, SHAPES), plain)
         peer.commands |= {asked: [*plain, PORT, TOKEN] for asked in over_http}
-        direct = [python, os.path.join(SERVERS, "proxy.py"), "--direct"]
-        peer.commands |= {PROXY: direct, PROXY_HTTP: [*direct, PORT, TOKEN]}
+        proxy = [python, os.path.join(SERVERS, "proxy.py")]
+        direct = [*proxy, "--direct"]
+        peer.commands |= {PROXY: direct, PROXY_HTTP: [*direct, PORT, TOKEN], PROXY_GUARDED: proxy}
         peer.commands[FORM] = [python, os.path.join(SERVERS, "forms.py")]
         peer.commands |= guarded_commands(python, is_guarded=False)
         return peer
@@ -180,7 +182,7 @@ def peer_of(name: str, python: str) -> Peer:
 
 
 def sdk(name: str) -> Peer:
-    """Return an SDK. None lists the thirteen tools: W3 is fastrpc against C."""
+    """Return an SDK. None lists the agent's tools: W3 is fastrpc against C."""
     folder, shape = (PLAIN_SDKS[name], "plain") if name in PLAIN_SDKS else (name, "")
     peer = Peer(name, {})
     peer.warm_up = WARM_UP_SECONDS.get(name, peer.warm_up)
@@ -253,6 +255,7 @@ def fastrpc(python: str) -> Peer:
     for folder in (HOME, WORK):
         os.makedirs(folder, exist_ok=True)
     commands |= guarded_commands(python, is_guarded=True)
+    commands[PROXY_GUARDED] = [*commands[PROXY], "--guard", policies.write(WORK, TOKEN)["plain"]]
     problem = ""
     for path in (None, REPOSITORY):
         environment = {name: text for name, text in os.environ.items() if not name.startswith(SETTINGS)}

@@ -17,6 +17,7 @@ FORMER_NAMES = {
     "fastrpc.ask": "fastrpc.human_input",
     "fastrpc.asking": "fastrpc.client_requests",
     "fastrpc.checking_proxy": "fastrpc.egress_proxy",
+    "fastrpc.compat.swap.type_names": "fastrpc.compat.type_names",
     "fastrpc.completion": "fastrpc.definitions.completion",
     "fastrpc.hooks": "fastrpc.engine.interceptors",
     "fastrpc.prompts": "fastrpc.definitions.prompt",
@@ -27,10 +28,14 @@ FORMER_NAMES = {
 
 
 def spec_of(name: str) -> ModuleSpec | None:
-    """Return the spec of a module by its former name, None if no module had that name. Warns the importer."""
+    """Return the spec of a module by its former name, None if no module had that name. Warns the importer.
+
+    A package that had such modules, and does not exist any more, is imported as an empty one.
+    """
     new = FORMER_NAMES.get(name)
     if new is None:
-        return None
+        is_package = any(former.startswith(f"{name}.") for former in FORMER_NAMES)
+        return ModuleSpec(name, None, is_package=True) if is_package else None
     from warnings import warn
 
     # 3: the caller of this function and of the finder. `warn` skips the frames of importlib.

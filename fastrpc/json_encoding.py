@@ -44,7 +44,7 @@ def rich_json(value: Any) -> bytes:
     except TypeError:
         return _exact_json(value)
     if b"null" in encoded and not is_plain(value):
-        _refuse_nan(value, "result")
+        _refuse_nan(value)
     return encoded
 
 
@@ -77,7 +77,7 @@ def _exact_json(value: Any) -> bytes:
     """Return the standard library's encoding: slow, but for integers of any size, and with clear errors."""
     import json
 
-    _refuse_nan(value, "result")
+    _refuse_nan(value)
     try:
         text = json.dumps(value, default=_plainer, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.encode()
@@ -90,9 +90,9 @@ def _exact_json(value: Any) -> bytes:
         ) from None
 
 
-def _refuse_nan(value: Any, path: str) -> None:
+def _refuse_nan(value: Any) -> None:
     """Raise UnencodableResult with the position of a number that JSON does not have."""
-    for place, leaf in _leaves(value, path):
+    for place, leaf in _leaves(value, "result"):
         if isinstance(leaf, float) and leaf - leaf != 0:
             raise UnencodableResult(f"{place}: {leaf} cannot be written as JSON")
 

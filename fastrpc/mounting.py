@@ -19,7 +19,7 @@ from fastrpc.errors import DefinitionError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
     from fastrpc._core.recorder import CallRecord
     from fastrpc.definitions.addresses import Addresses
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
     Origin = Sequence[tuple[Any, str]]
     """The servers that a handler was mounted from, each with its name for the handler (`Handler.origin`)."""
-
-    class Mountable(Protocol):
-        """The part of a server that mounting uses."""
-
-        name: str
-        registries: Registries
-
-        def load_tools(self) -> None: ...
-
 
 PREFIXED = ("tool", "prompt")
 """The kinds whose names get the prefix."""
@@ -55,7 +46,7 @@ class Mount:
     def __init__(
         self,
         registries: Registries,
-        other: Mountable,
+        other: Any,
         prefix: str,
         addresses: Addresses | None = None,
     ) -> None:
@@ -95,7 +86,7 @@ class _Mounted:
     def __init__(
         self,
         target: Registry[Any],
-        other: Mountable,
+        other: Any,
         prefix: str,
         addresses: Addresses | None,
     ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from fastrpc.engine import runtime
+from fastrpc.engine import plans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ def running(context: Context | None) -> Iterator[None]:
 def keep(user: object) -> None:
     """Have call plans that are made from now on store the running call, for this user."""
     _users.add(user)
-    runtime.scope = Scoped
+    plans.scope = Scoped
 
 
 def leave(user: object) -> None:
     """Stop storing the running call, unless another user needs it."""
     _users.discard(user)
     if not _users:
-        runtime.scope = None
+        plans.scope = None
 
 
 class Scoped:

@@ -50,7 +50,7 @@ def caller_of(server: Server, principal: str) -> Caller:
 
 def tools_of(server: Server, principal: str) -> Collection[str]:
     """Return the names of the tools that exist for a principal, including those that lists hide."""
-    return _served(server).runtime.plans_for(principal)
+    return _served(server).runtime.plans.tools_of(principal)
 
 
 def gates_of(server: Server) -> ApprovalGates | None:

@@ -230,7 +230,7 @@ class Server:
         from fastrpc.mounting import places_of
 
         for runtime, shown in places_of(self, uri):
-            runtime.resource_updated(shown, rest)
+            runtime.announcements.announce("resource_updated", shown, rest)
 
     if TYPE_CHECKING:
 
@@ -344,7 +344,7 @@ class Server:
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
         """Call the filters again, and notify the clients of principals that it `concerns`, by default all."""
         for runtime in self._runtimes():
-            runtime.lists_changed(concerns)
+            runtime.announcements.lists_changed(concerns)
 
     def observe(self, function: Observer) -> Observer:
         """Pass a record of each finished call of a tool, a resource or a prompt to a function:
@@ -662,7 +662,7 @@ class Server:
 
     def _input_schema_of(self, name: str, principal: str | None = None) -> dict[str, Any] | None:
         self.load_tools()
-        is_hidden = principal is not None and name not in self.runtime.plans_for(principal)
+        is_hidden = principal is not None and name not in self.runtime.plans.tools_of(principal)
         tool = None if is_hidden else self.registries.tools.get(name)
         return None if tool is None else tool.descriptor("2026-07-28")["inputSchema"]
 
@@ -693,7 +693,7 @@ class Server:
             from fastrpc.engine.runtime import Runtime
 
             self.registries.settle()
-            self._runtime = Runtime(self, methods, self._hooks, self._guards, self._mounts, self._upstream)
+            self._runtime = Runtime(self, methods)
             self._set_around(self._runtime)
         return self._runtime
 

@@ -307,11 +307,6 @@ class Configuration:
     declared yet; `held_off` are the switches that the user has switched off.
     """
 
-    __slots__ = (
-        *("declared", "files_read", "held_off", "lines_read", "pending", "values"),
-        *("_environ", "_exported", "_families", "_home", "_present", "_shown", "_warned"),
-    )
-
     def __init__(self, environ: Mapping[str, str], home: str) -> None:
         self.values: dict[str, SettingValue] = {}
         self.declared: list[Setting] = []

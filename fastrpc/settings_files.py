@@ -15,20 +15,17 @@ if TYPE_CHECKING:
     class SettingDefinition(Protocol):
         """The definition of a setting (`fastrpc.settings.Setting`)."""
 
-        @property
-        def name(self) -> str: ...
-        @property
-        def kind(self) -> str: ...
+        name: str
+        kind: str
 
     class SettingsReceiver(Protocol):
         """Receives the lines of files (`fastrpc.settings.Configuration`)."""
 
         lines_read: int
 
-        @property
-        def files_read(self) -> set[tuple[int, int]]: ...
-        @property
-        def held_off(self) -> set[str]: ...
+        files_read: set[tuple[int, int]]
+        held_off: set[str]
+
         def warn(self, warning: str, line: int) -> None: ...
         def take_line(self, line: tuple[int, str, str, str, bool]) -> None: ...
         def origin(self, name: str) -> str: ...

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.callers import Caller
-    from fastrpc.engine.interfaces import DispatcherProtocol
+    from fastrpc.engine.dispatcher import Dispatcher
 
 
 class Subscriber:
@@ -21,7 +21,7 @@ class Subscriber:
 
     __slots__ = ("_dispatcher", "caller", "uri")
 
-    def __init__(self, caller: Caller, uri: str, dispatcher: DispatcherProtocol) -> None:
+    def __init__(self, caller: Caller, uri: str, dispatcher: Dispatcher) -> None:
         self.caller = caller
         self.uri = uri
         self._dispatcher = dispatcher
@@ -36,7 +36,7 @@ class ListListener:
 
     __slots__ = ("_dispatcher", "caller")
 
-    def __init__(self, caller: Caller, dispatcher: DispatcherProtocol) -> None:
+    def __init__(self, caller: Caller, dispatcher: Dispatcher) -> None:
         self.caller = caller
         self._dispatcher = dispatcher
 

@@ -36,24 +36,6 @@ class ToolStyle:
     the text of those other exceptions is left out.
     """
 
-    __slots__ = (
-        "_failure",
-        "_refusal",
-        "aliases_results",
-        "block_per_item",
-        "checks_names",
-        "checks_objects",
-        "checks_results",
-        "convert",
-        "explicit_nulls",
-        "hides_failures",
-        "marks_wrapping",
-        "numeric",
-        "readable",
-        "structures_objects",
-        "structures_texts",
-    )
-
     def __init__(
         self,
         *,

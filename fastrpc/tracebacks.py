@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     class NamedHandler(Protocol):
         """A handler: a tool, a resource, a prompt, or a completion."""
 
-        @property
-        def kind(self) -> str: ...
-        @property
-        def name(self) -> str: ...
+        kind: str
+        name: str
 
 
 SECONDS = 60.0
@@ -47,8 +45,6 @@ class FailureSite:
 
     `due` is a time of ``time.monotonic()``; 0 after the entry was removed.
     """
-
-    __slots__ = ("count", "due", "message", "where")
 
     def __init__(self, message: str, where: str) -> None:
         self.message = message

@@ -2,7 +2,7 @@
 several files want.
 
 That this file exists puts `tests/` on the import path, so a test writes
-`from support.stdio import serve`. Behind every test stands the recorder: a line of a server's that its
+`from support.stdio import serve`. Every test has the recorder: a line of a server's that its
 version's schema does not allow fails the test during which it came. The schemas are not in the repository
 (`support/published.py` finds them): a clone without them runs unrecorded, and says so at its end. In CI,
 where FASTRPC_DATA_DIR names a folder that lacks them, or without jsonschema-rs, a run fails before its first
@@ -57,7 +57,7 @@ pytest_plugins = ["support.skips", "support.command_line"]
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the recorder, or fail: a run that records nothing must not pass as one that found nothing. Only a
-    clone that has no test data beside it, and is told of none, goes without."""
+    clone that has no test data beside it, and is given none, goes without."""
     from support.skips import in_ci
 
     if not os.path.isdir(published.FOLDER) and not published.NAMED and not in_ci():
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[Any]:
-    """Have nobody look for garbage among the tests, neither while they are found nor later: none of them is
+    """Have no one look for garbage among the tests, neither while they are found nor later: none of them is
     any, and looking through them takes a fifth of the time that finding them does."""
     gc.disable()
     try:
@@ -185,7 +185,7 @@ def wire(shared_wire: Conversation) -> Conversation:
 
 @pytest.fixture(scope="module")
 def shared_remote() -> Iterator[Remote]:
-    """A server over HTTP in a process of its own, for tests that leave it as it is."""
+    """A server over HTTP in a separate process, for tests that leave it as it is."""
     from support.remote_server import Remote
 
     with Remote() as remote:
@@ -280,9 +280,9 @@ def _what_a_file_asks_of_its_process() -> Iterator[None]:
     """Take back what a server file that a test has loaded has set for its process: that the running call
     is kept, and the level of the log."""
     yield
-    runtime, diagnostics = sys.modules.get("fastrpc.engine.runtime"), sys.modules.get("fastrpc.diagnostics")
-    if runtime is not None and runtime.scope is not None:
-        runtime.scope = None
+    plans, diagnostics = sys.modules.get("fastrpc.engine.plans"), sys.modules.get("fastrpc.diagnostics")
+    if plans is not None and plans.scope is not None:
+        plans.scope = None
         sys.modules["fastrpc.running_call"]._users.clear()
     if diagnostics is not None and diagnostics._default_level != diagnostics.LEVELS["warning"]:
         diagnostics.set_default_level("warning")

@@ -192,7 +192,7 @@ def constructor_of(found: griffe.Class) -> griffe.Function | None:
 def _options_of(annotation: str) -> Iterator[Parameter]:
     """Yield the options that an ``Unpack[…]`` stands for; those of its bases first."""
     name = annotation.removeprefix("Unpack[").removesuffix("]").rpartition(".")[2]
-    for module in ("fastrpc.options", "fastrpc.compat.options"):
+    for module in ("fastrpc.options", "fastrpc.compat.highlevel.options"):
         found = module_named(module).members.get(name)
         if isinstance(found, griffe.Class):
             for base in found.bases:

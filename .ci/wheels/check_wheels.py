@@ -57,6 +57,7 @@ DOCUMENTS = "10000"
 """How many documents the differential tests read on a wheel; the suite itself reads more."""
 TEST_PACKAGES = [
     "attrs",
+    "cel-expr-python; python_version >= '3.11'",
     "common-expression-language; python_version >= '3.11'",
     "fastapi",
     "griffelib; python_version >= '3.11'",

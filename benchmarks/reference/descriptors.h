@@ -1,4 +1,4 @@
-/* The descriptors of the thirteen agent tools: what tools/list answers with. */
+/* The descriptors of the agent's tools: what tools/list answers with. */
 #ifndef REFERENCE_DESCRIPTORS_H
 #define REFERENCE_DESCRIPTORS_H
 

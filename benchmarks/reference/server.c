@@ -1,8 +1,8 @@
 /*
  * The C reference: an MCP server over stdio as a good C programmer would write it, to measure fastrpc by.
  *
- * The whole way of a message is in this file; the shell (shell.c) and the descriptors of the thirteen
- * agent tools (descriptors.c) lie beside it. One thread: read(2) fills a growing buffer, yyjson reads each
+ * The whole way of a message is in this file; the shell (shell.c) and the descriptors of the
+ * agent's tools (descriptors.c) lie beside it. One thread: read(2) fills a growing buffer, yyjson reads each
  * line in place, a table finds the method, the answer goes into one output buffer, and one write(2) sends
  * all answers of a batch. Every buffer is kept and grows to the largest line it meets; nothing is
  * allocated for a call but one that sleeps (sleepers.c). Strings are escaped sixteen bytes at a time,

@@ -1,4 +1,4 @@
-"""W3: every session begins with `tools/list`: thirteen tools, one list at a time and 256 in flight.
+"""W3: every session begins with `tools/list`: the tools of an agent, one list at a time and 256 in flight.
 
 fastrpc's is the list of `fastrpc serve`, the command that a client is configured with. All peers list the
 same, member for member, compared before the clock starts. The C reference writes it for every call; `c-ready`
@@ -11,7 +11,7 @@ import descriptors
 from roster import LIST, Peer
 from workloads.row import Options, Result, Row, load
 
-TOOLS = 13
+TOOLS = len(descriptors.kept())
 
 
 def measure(row: Row, peer: Peer, options: Options) -> Result:

@@ -1,7 +1,7 @@
 """W8: a desktop client starts a dozen servers: from spawn to the answer of `initialize`, and of `tools/list`.
 
 The server is started anew each time, from a warm cache. `W8` starts a file that imports nothing but fastrpc,
-`W8-serve` the command `fastrpc serve`; `W8-list` starts that too and waits for the list of its thirteen tools
+`W8-serve` the command `fastrpc serve`; `W8-list` starts that too and waits for the list of its tools
 as well; `W8-http` starts `fastrpc serve --http` and waits until `GET /readyz` is answered: shown, no bar.
 Ratios are to `python -c pass`, spawn to exit, of the same Python: less than that no Python server can need.
 They get a verdict only for fastrpc from a wheel: the import hook of an editable install slows the bare Python
@@ -14,8 +14,8 @@ import statistics
 
 from roster import START, START_HTTP, START_LIST, START_SERVE, Peer
 from workloads.row import Column, Options, Result, Row, run_client
+from workloads.w3 import TOOLS
 
-TOOLS = 13
 LIST_COLUMNS = (Column("initialize", "initialize_ms"), Column("MB", "peak_rss_kb", 1024))
 
 

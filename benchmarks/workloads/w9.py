@@ -4,7 +4,7 @@ Resident memory right behind the answer of `initialize`; behind the first call o
 server of Python has its event loop; and how it grows over 1,000,000 calls of `echo`, 256 in flight, the
 first tenth left out. Memory comes in pages, so a growth below half a byte a call is none: the smallest
 object that could be forgotten has sixteen. The rows named serve are of `fastrpc serve`: behind `initialize`,
-idle with its thirteen tools and its event loop, and over 200,000 lists of those tools.
+idle with its tools and its event loop, and over 200,000 lists of those tools.
 """
 
 from __future__ import annotations

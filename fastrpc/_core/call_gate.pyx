@@ -10,6 +10,7 @@ to `fastrpc.guard`.
 """
 
 from cpython.dict cimport PyDict_GetItem
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport Py_EQ, Py_GE, Py_GT, Py_LE, Py_LT, Py_NE, PyObject, PyObject_RichCompareBool
 
 from fastrpc._core.call_info cimport CallInfo
@@ -19,6 +20,8 @@ from fastrpc._core.rate_limiter cimport RateLimit
 cdef enum:
     UNKNOWN = -1                 # whether a condition holds; otherwise 0 or 1
     LONGEST_TEXT = 1000          # characters: reading more counts as work of the rule (`fastrpc.guard.cel`)
+
+cdef long long LARGEST_EXACT = 1LL << 53  # `fastrpc.guard.cel.values.LARGEST_EXACT`
 
 cdef enum Kind:
     COMPARED, ONE_OF, BEGINS, ENDS, CONTAINS, ALL, ANY, NOT
@@ -90,10 +93,10 @@ cdef class Screen:
         if kind is str and len(<str> value) > LONGEST_TEXT:
             return UNKNOWN
         if self.kind == COMPARED:
-            if kind is type(self.constant) or (is_number(kind) and is_number(type(self.constant))):
+            if kind is type(self.constant) or (is_exact(value) and is_exact(self.constant)):
                 return PyObject_RichCompareBool(value, self.constant, self.order)
             return UNKNOWN
-        if self.kind == ONE_OF and (kind is str or is_number(kind)):
+        if self.kind == ONE_OF and (kind is str or is_exact(value)):
             return value in <frozenset> self.constant
         if kind is not str:
             return UNKNOWN
@@ -104,8 +107,16 @@ cdef class Screen:
         return self.constant in <str> value
 
 
-cdef inline bint is_number(type kind) noexcept:
-    return kind is int or kind is float
+cdef inline bint is_exact(object number) noexcept:
+    """Is it a number that is the same as an int and as a double? Others are left to `fastrpc.guard.cel`."""
+    cdef int overflow = 0
+    cdef long long whole
+    if type(number) is float:
+        return -LARGEST_EXACT <= <double> number <= LARGEST_EXACT
+    if type(number) is not int:
+        return False
+    whole = PyLong_AsLongLongAndOverflow(number, &overflow)
+    return not overflow and -LARGEST_EXACT <= whole <= LARGEST_EXACT
 
 
 cdef class Evaluation(Screen):

@@ -1,4 +1,4 @@
-# One peer's conversation: a line in, its answer into the output buffer.
+# The messages of one peer: a line in, its answer into the output buffer.
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -23,9 +23,9 @@ cdef extern from "Python.h":
 
 cdef enum:
     FORMS = 4                    # of a result, with
-    FORM_ERROR = 3               # which tells of a failure
+    FORM_ERROR = 3               # that is an error
 
-# What the first step of a coroutine has come to.
+# The state of a call after the first step of its coroutine.
 cdef enum:
     CALL_ENDED
     CALL_RAISED
@@ -52,24 +52,24 @@ cdef class Connection:
     cdef readonly OutputBuffer output
     cdef readonly Message message
     cdef public dict plans               # tool name -> Plan
-    cdef readonly dict resources         # URI -> FramedPlan, or None: it has been asked for once
+    cdef readonly dict resources         # URI -> FramedPlan; None: it was read once
     cdef readonly dict prompts           # the same by name
     cdef readonly dict unknown           # name of an unknown tool -> the error that says so
-    cdef Plan last                       # the plan that was called last: most calls are like the one before
+    cdef Plan last                       # the plan that was called last
     cdef bint known                      # lines like the one that the message has learned call `last`
     cdef bint known_stateless            # and are of this wire
     cdef uint8_t[MOST_PARAMETERS] order  # and their arguments are these of its parameters
-    cdef public bint open                # the handshake is done: calls without an envelope are welcome
-    cdef public dict in_flight           # id text -> whatever the dispatcher keeps of the request
-    cdef readonly dict listening         # the same for requests that stay open and are no work
+    cdef public bint open                # the handshake is done: calls without an envelope are served
+    cdef public dict in_flight           # id text -> a Request of the dispatcher, or a ConnectionCall
+    cdef readonly dict listening         # the same for requests whose answer is a stream of changes
     cdef public object dispatcher
     cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any
-    cdef public bint counted             # by a guard, each request: none but calls is answered here
+    cdef public bint counted             # a guard counts each request: only calls are answered here
     cdef public bint structured          # the version of the handshake knows structured content
     cdef tuple suffix_texts              # all that follows the text of a result, by wire and form
     cdef const char* tails[8]
     cdef Py_ssize_t tail_sizes[8]
-    cdef bytes session_list              # the first page of tools/list, once it has been asked for
+    cdef bytes session_list              # the first page of tools/list, after the first request for it
     cdef bytes stateless_list
     cdef public object flush             # called after writing outside of a pump, or None
     cdef public object notify            # takes messages that answer nothing; None: they go among the answers
@@ -123,6 +123,7 @@ cdef class Connection:
     cdef int serve_leniently(self, Plan plan, Steps* steps, bint here) except -1
     cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1
     cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
+    cdef bint ask_guard(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
     cdef int defer(
         self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
     ) except -1
@@ -139,6 +140,9 @@ cdef class Connection:
     cdef int fail_call_with(
         self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object error
     ) except -1
+    cdef bint put_blocks(
+        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
+    ) except -1
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless) except -1
     cpdef double seconds_since(self, int64_t began)
     cpdef wrote(self)
@@ -147,12 +151,14 @@ cdef class Connection:
 cdef enum:
     SUSPICIOUS_TICKS = 100_000   # no processor counts a millisecond in fewer
 
-# What begins coroutines needs asyncio: the dispatcher has it (`fastrpc._core.pending`), once there is one.
 ctypedef int (*Begin)(
     Connection connection, Plan plan, Steps* steps, CallContext context, object awaitable, PyObject** value
 ) except -1
-
-# What writes content blocks (`fastrpc._core.content_blocks`) comes with the first result that may be some.
 ctypedef bint (*PutContent)(
     Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
 ) except -1
+
+# Set by modules that are imported when they are first needed: they need what no start-up imports.
+cdef Begin begin                 # by `fastrpc._core.pending`, with the first coroutine
+cdef object running_loop         # so is this: asyncio._get_running_loop
+cdef PutContent put_content      # by `fastrpc._core.content_blocks`, with the first result that may be some

@@ -1,18 +1,17 @@
-"""The hot step: one line in, at most one answer out.
+"""The hot path: one line in, at most one answer out.
 
-A `tools/call` of a tool that may run inline goes from the parser through its plan into the output
-buffer without leaving compiled code but for the tool itself; what the tool raises, too, where it is a
-ToolError, or an exception whose text needs no care. A call whose plan has more to it than its function (a
-Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind, guard, invoke,
-encode, record. A coroutine takes its first step here once the event loop runs. The dispatcher, in Python,
-gets every other message, every result that is no plain value, and every other failure. The connection reads
-the processor's counter once a call of a tool that is moved by how long its calls take, a clock only when that
-call looks slow. It does no I/O: a transport feeds lines and sends the output.
+A `tools/call` of a tool that may run inline is parsed, bound, called and answered in compiled code; so is a
+ToolError that it raises, and any other exception whose text needs no masking. A call whose plan has more than
+its function (a Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind,
+guard, invoke, encode, record. A coroutine takes its first step here once the event loop runs; one that waits
+becomes a `PendingCall`. The dispatcher, in Python, gets every other message, every result that is no plain
+value, and every other failure. To decide whether a tool runs inline (run="auto"), the connection reads the
+processor's counter once a call, and a clock only if that call was slow. It does no I/O: a transport feeds
+lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
@@ -33,26 +32,7 @@ cdef dict FORKS = forks.__dict__  # a look-up here costs a fifth of `forks.gener
 
 cdef Begin begin = NULL
 cdef object running_loop = None
-
-
-cdef int prepare_for_coroutines(object dispatcher) except -1:
-    global begin, running_loop
-    from asyncio import _get_running_loop
-
-    begin = <Begin> PyCapsule_GetPointer(dispatcher.coroutine_entry(), "fastrpc._core.pending.begin")
-    running_loop = _get_running_loop
-    return 0
-
-
 cdef PutContent put_content = NULL
-
-
-cdef inline PutContent writer_of(Plan plan) except NULL:
-    global put_content
-    if put_content == NULL:
-        entry = plan.content_entry()
-        put_content = <PutContent> PyCapsule_GetPointer(entry, "fastrpc._core.content_blocks.put_content")
-    return put_content
 
 
 cdef class CallsInFlight:
@@ -64,7 +44,7 @@ cdef class CallsInFlight:
 
 cdef class Connection:
     def __init__(self, tuple session_suffixes, tuple stateless_suffixes):
-        """The tails follow the text of a result, by its form, with the newline at the end."""
+        """The suffixes follow the text of a result, by its form, with the newline at the end."""
         cdef Py_ssize_t at
         cdef bytes tail
         self.first_clock = c_clock()
@@ -221,7 +201,7 @@ cdef class Connection:
         return call_kept(self, plan, id, len(id), stateless, known)
 
     cdef int record_duration(self, Plan plan) except -1:
-        """A call has ended: was it quick?"""
+        """Record the duration of a call that has ended, if it may have been slow."""
         cdef int64_t ended = ticks()
         cdef int64_t took = ended - self.now
         self.now = ended
@@ -239,7 +219,7 @@ cdef class Connection:
                 return self.put_text(id, id_size, <str> result, FORM_TEXT, stateless)
             except UnicodeEncodeError:
                 pass  # the dispatcher answers with the error
-        elif plan.content_entry is not None and writer_of(plan)(self, plan, id, id_size, result, stateless):
+        elif plan.load_content is not None and self.put_blocks(plan, id, id_size, result, stateless):
             return 0
         elif (
             plan.plain is not None
@@ -282,6 +262,14 @@ cdef class Connection:
             id, id_size, value, form, self.tails[tail], self.tail_sizes[tail], is_made
         )
 
+    cdef bint put_blocks(
+        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
+    ) except -1:
+        """Answer with content blocks; False if there are none, or the dispatcher has to write them."""
+        if put_content == NULL:
+            plan.load_content()
+        return put_content(self, plan, id, id_size, result, stateless)
+
     cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless) except -1:
         """The tool has raised; its exception is set."""
         cdef object error = take_raised()
@@ -323,7 +311,7 @@ cdef class Connection:
         if self.loop is None or self.calls.count >= self.calls.limit:
             return False
         if begin == NULL:
-            prepare_for_coroutines(self.dispatcher)
+            self.dispatcher.load_coroutines()
         return self.pumping or running_loop() is self.loop  # a pump is called by the loop alone
 
     cdef bint forward(self, Plan plan, bint stateless) except -1:
@@ -475,8 +463,8 @@ cdef class Connection:
         return context
 
     cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1:
-        """Ask the guard, call the function, and see what has come of it. The arguments are bound, or `info`
-        has those that do not fit."""
+        """Ask the guard, call the function and answer. The arguments are bound, or `info` has those that do
+        not fit."""
         cdef PyObject* made = NULL
         cdef object result = None
         cdef object error = None
@@ -484,17 +472,8 @@ cdef class Connection:
             steps.values[plan.context_at] = <PyObject*> context
         if info is None and (plan.guard is not None or plan.around is not None):
             info = info_of_call(plan, self.principal, context, steps.values)
-        if plan.guard is not None:
-            made = PyObject_CallOneArg(plan.guard, info)
-            steps.allowed = ticks()
-            if made == NULL:
-                steps.refused = True
-                put_back(plan, info)
-                return self.conclude(plan, steps, context, None, take_raised())
-            result = <object> made
-            Py_DECREF(result)
-            if result is not None:
-                return self.defer(plan, steps, context, info, result)
+        if plan.guard is not None and not self.ask_guard(plan, steps, context, info):
+            return 0
         if plan.around is None:
             made = plan.invoke(steps.values)
         else:
@@ -507,6 +486,24 @@ cdef class Connection:
         if info is not None and not put_back(plan, info) and info.take_line(steps.line):
             steps.line = <PyObject*> info.decided_line
         return self.conclude(plan, steps, context, result, error)
+
+    cdef bint ask_guard(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1:
+        """Ask the guard about a call; False if it has refused the call, or decides later. A gate that allows
+        the call is not asked: `serve` has run it by then."""
+        cdef PyObject* made = PyObject_CallOneArg(plan.guard, info)
+        cdef object decision
+        steps.allowed = ticks()
+        if made == NULL:
+            steps.refused = True
+            put_back(plan, info)
+            self.conclude(plan, steps, context, None, take_raised())
+            return False
+        decision = <object> made
+        Py_DECREF(decision)
+        if decision is not None:
+            self.defer(plan, steps, context, info, decision)
+            return False
+        return True
 
     cdef int defer(
         self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
@@ -523,7 +520,7 @@ cdef class Connection:
     cdef int conclude(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1:
-        """The function has returned, or a step has raised: answer now, or when the coroutine has ended."""
+        """A step has raised, or the function has returned: answer, or begin the coroutine that it made."""
         cdef PyObject* value = NULL
         cdef int outcome
         if plan.stepped and error is None:
@@ -555,8 +552,8 @@ cdef class Connection:
         if context is not None:
             context.ended = True
             used = context.link is not None
-            if used:
-                self.dispatcher.call_left(context)
+            if used and context.link.request.call is not None:
+                context.link.request.call.left()
             elif context.is_untouched():
                 context.opener = None  # which the plan outlives
                 plan.spare_context = context

@@ -7,8 +7,7 @@ Imported by the first result that may be content.
 
 from binascii import b2a_base64
 
-from cpython.pycapsule cimport PyCapsule_New
-
+from fastrpc._core cimport connection as serving
 from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection
 from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, OutputBuffer, put_quoted
 from fastrpc._core.plan cimport Plan
@@ -165,5 +164,4 @@ cdef int put_block(OutputBuffer output, object part) except -1:
     return output.put(b"}", 1)
 
 
-put_content = PyCapsule_New(<void*> put, "fastrpc._core.content_blocks.put_content", NULL)
-"""`put`, for the connection: a C function of a module that is not there from the start."""
+serving.put_content = put

@@ -1,9 +1,14 @@
-"""The base class of `fastrpc.Context`: at first it holds the message's text and nothing else.
+"""A call that has not been answered, and the base class of its `fastrpc.Context`.
 
-When a function takes a Context, the connection fills in where the request lies; one that was not looked at
-serves the next call. The first read of an attribute parses the text and creates the request, the call and the
-channel to the client; most calls read none. The methods by which a tool notifies or asks the client are in
-`fastrpc.context`.
+An `InFlightCall` ends once for its client: by its result, its failure, its time limit or its cancellation,
+whichever comes first; what comes later is dropped. How it is answered is left to its subclasses: calls that
+the connection has begun (`ConnectionCall` in `fastrpc._core.pending`), and those of the dispatcher
+(`fastrpc.engine.call.Call`).
+
+A Context holds the message's text at first, and nothing else: the connection fills in where the request lies;
+one that was not looked at serves the next call. The first read of an attribute parses the text and creates
+the request and the channel to the client; most calls read none. The methods by which a tool notifies or asks
+the client are in `fastrpc.context`.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
@@ -12,7 +17,86 @@ from cpython.ref cimport Py_REFCNT
 cdef extern from "Python.h":
     ctypedef object (*newfunc)(PyTypeObject* kind, object arguments, PyObject* keywords)
 
+from fastrpc.errors import CallTimeout
+
 cdef tuple NOTHING = ()
+
+
+cdef class InFlightCall:
+    """A call; or, without a subclass, one that runs now and has read its Context. `state` is one of those in
+    `fastrpc.engine.request`."""
+
+    def __init__(self, plan, CallContext context, request):
+        self.plan = plan
+        self.context = context
+        self.request = request
+        self.state = "running"
+        request.call = self
+
+    cpdef bint leave(self) except -1:
+        """End the call for its client; False if it has ended before."""
+        if self.state == "ended":
+            return False
+        self.state = "ended"
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.context is not None:
+            self.context.call = None
+        if self.request is not None:
+            # Else a reference cycle would keep call and arguments until a garbage collection.
+            self.request.call = self.request.channel = None
+        return True
+
+    def left(self):
+        """The function has returned or raised, on the thread that answers now."""
+        self.send_rest()
+        self.leave()
+
+    cpdef send_rest(self):
+        """Send what other threads have posted, and a progress report that is held back, before the answer:
+        the last one must arrive."""
+        dispatcher = self.request.dispatcher
+        if dispatcher.posted:
+            dispatcher.run_posted()
+        if self.request.channel is not None and self.state == "running":
+            self.request.channel.flush()
+
+    cpdef limit(self, loop, double passed):
+        """Have the call end at its time limit; so many seconds have passed."""
+        seconds = self.plan.tool.timeout_seconds
+        if seconds is not None:
+            self.timer = loop.call_later(max(seconds - passed, 0), self.expire)
+
+    def expire(self):
+        """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
+        seconds = self.plan.tool.timeout_seconds
+        self.end(None, CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
+        self.stop()
+
+    def cancel(self, said=None):
+        """The client has cancelled, or is gone: stop the work and answer nothing. `said`: the client's
+        reason, and what else it has said."""
+        if self.request is not None:
+            self.request.cancellation = said
+        self.drop()
+        self.stop()
+
+    cpdef end(self, object result, object error):
+        """Answer with a result, or with an error that is not None; unless the call has ended."""
+        raise NotImplementedError
+
+    cpdef drop(self):
+        """End the call without an answer, unless it has ended."""
+        raise NotImplementedError
+
+    cpdef stop(self):
+        """Stop the work: it sends nothing more to the client."""
+        if self.context is not None:
+            self.context.cancelled = True
+            if self.context.link is None:
+                self.context.ended = True  # for code that reads it later
+        if self.task is not None:
+            self.task.cancel()
 
 
 cdef class CallContext:
@@ -32,8 +116,17 @@ cdef class CallContext:
     cdef int open(self) except -1:
         if self.opener is not None:
             self.keep()
-            self.opener.open_call(self, self.line, self.plan)
+            self.opener.open_call(self, self.line)
         return 0
+
+    def _call_for(self, request):
+        """Return the call that the request of this Context belongs to."""
+        cdef InFlightCall call = self.call
+        if call is None:
+            return InFlightCall(self.plan, self, request)
+        call.request = request
+        request.call = call
+        return call
 
     cdef int keep(self) except -1:
         """Copy the request: the read buffer will be used for something else."""

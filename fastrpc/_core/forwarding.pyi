@@ -5,11 +5,11 @@ from typing import Any
 
 from fastrpc._core.client_request import AnswerSink, PendingRequest
 from fastrpc._core.client_stream import ClientStream
-from fastrpc._core.pending import InFlightCall
+from fastrpc._core.pending import ConnectionCall
 from fastrpc._core.plan import CallForwarder
 from fastrpc.errors import ClientError
 
-class ForwardedCall(InFlightCall):
+class ForwardedCall(ConnectionCall):
     """A call whose answer comes from the upstream server."""
 
     def cancel(self, said: dict[str, Any] | None = None) -> None:

@@ -4,9 +4,10 @@ The arguments, and what of ``_meta`` is not the connection's own, are copied fro
 upstream request. A result of one text, in an answer like an earlier one, is copied into the answer; any other
 result is parsed and encoded again. The answer has the id and the version of the client's request. What
 the upstream server sends besides the result (a request, a log message) needs a Context: `promote()` turns the
-forwarded call into an ordinary one. Costs about 1 µs a call besides the four system calls; a ``_meta`` like
-that of the last call costs a comparison more, any other ``_meta`` one pass over it. `fastrpc.proxy` connects
-and lists tools.
+forwarded call into an ordinary one. A guarded call is forwarded if the guard's `Gate` allows it by caller and
+tool alone; the dispatcher asks the guard about any other one. Costs about 1 µs a call besides the four system
+calls; a ``_meta`` like that of the last call costs a comparison more, any other ``_meta`` one pass over it.
+`fastrpc.proxy` connects and lists tools.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -21,8 +22,9 @@ from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps, tick
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Message, Slice
-from fastrpc._core.pending cimport InFlightCall
+from fastrpc._core.pending cimport ConnectionCall
 from fastrpc._core.plan cimport CallForwarder, Plan
+from fastrpc._core.recorder cimport LONGEST_ID
 
 from fastrpc import forks
 
@@ -35,26 +37,26 @@ cdef enum:
 cdef bytes BARE_END = b"}}\n"
 
 
-cdef class ForwardedCall(InFlightCall):
+cdef class ForwardedCall(ConnectionCall):
     """A call whose answer comes from the upstream server."""
 
     cdef UpstreamRoute route
-    cdef PendingRequest request
+    cdef PendingRequest sent     # to the upstream server
     cdef bytes line              # the client's request
 
-    cdef bint leave(self) except -1:
-        if not InFlightCall.leave(self):
+    cpdef bint leave(self) except -1:
+        if not ConnectionCall.leave(self):
             return False
         self.connection.calls.count -= 1
         self.connection.forwarded -= 1
-        self.request = None  # whose context this is: a cycle
+        self.sent = None  # whose context this is: a cycle
         return True
 
     def cancel(self, said=None):
         """The client has cancelled, or is gone: cancel the upstream request and answer nothing. `said`: the
         client's reason, and what else goes on."""
         cdef ClientStream stream = self.route.stream
-        cdef PendingRequest request = self.request
+        cdef PendingRequest request = self.sent
         self.drop()
         if stream is not None and request is not None and stream.forget(request):
             said = self.route.carried_of(said or {})
@@ -142,7 +144,7 @@ cdef class UpstreamRoute(AnswerSink):
                 steps.id, steps.id_size, text, size, connection.tails[form], connection.tail_sizes[form]
             )
         connection.last_outcome = "tool_error" if is_error else "ok"
-        if call.plan.recorder is not None:
+        if (<Plan> call.plan).recorder is not None:
             connection.record(call.plan, &steps, ticks(), connection.output.written() - before)
         return 0
 
@@ -187,18 +189,21 @@ cdef class UpstreamRoute(AnswerSink):
             raise
         except BaseException as wrong:
             error = wrong
-        return call.end(result, error)
+        call.end(result, error)
+        return 0
 
     def promote(self, PendingRequest request):
         """Go on with a forwarded call as an ordinary one, which has a Context. Its function is called with
-        the upstream request in the place of the arguments."""
+        the upstream request in the place of the arguments; its guard has allowed it already."""
         cdef ForwardedCall call = request.context
         message = Message()
         message.read(call.line)
         request.sink = request.context = None
         request.is_call = False  # its result is wanted as a dict
         call.leave()
-        call.connection.dispatcher.call_bound(message, call.plan, [request], call.stateless, call.began)
+        call.connection.dispatcher.call_bound(
+            message, call.plan, [request], call.stateless, call.began, is_allowed=True
+        )
 
 
 cdef class ToolForwarder(CallForwarder):
@@ -226,9 +231,16 @@ cdef class ToolForwarder(CallForwarder):
         end = self.route.end_for(message)
         if end is None or (message.has_more and not message.parsed_fast):
             return False
+        if plan.recorder is not None and message.id.size > LONGEST_ID:
+            return False
         arguments = message.arguments_text()
         if memchr(arguments.data, c"\n", arguments.size) != NULL:
             return False  # of a body over HTTP: white space in JSON, but the end of a line here
+        steps.began = steps.bound = steps.allowed = ticks()
+        if plan.gate is not None:  # the last condition: a call that it allows is counted
+            if not plan.gate.allows(connection.principal, plan.target, None, NULL):
+                return False
+            steps.allowed = ticks()
         call = ForwardedCall.__new__(ForwardedCall)
         call.route = self.route
         call.line = message.line.data[: message.line.size]
@@ -239,11 +251,10 @@ cdef class ToolForwarder(CallForwarder):
         steps.line = NULL
         if plan.recorder is not None and plan.recorder.keeps_content:
             steps.line = <PyObject*> call.line
-        steps.began = steps.bound = steps.allowed = ticks()
         call.enter(connection, plan, &steps)
         connection.forwarded += 1
         try:
-            call.request = stream.forward(self.name, arguments.data, arguments.size, end, self.route, call)
+            call.sent = stream.forward(self.name, arguments.data, arguments.size, end, self.route, call)
         except Exception as error:  # it is in flight already
             call.end(None, error)
         return True

@@ -55,7 +55,7 @@ cdef class Message:
     cdef bint resumes            # params have a requestState, or answers to what the server has asked
     cdef bint has_params
     cdef bint has_meta           # params has a _meta
-    cdef bint has_more           # a call's params have a member that is none of its own
+    cdef bint has_more           # a call's params have a member that MCP does not name
     cdef Py_ssize_t meta_position  # which member of params the _meta is, where simdjson has read the line
     cdef int wire
     cdef bint wants_progress     # params._meta has a progressToken

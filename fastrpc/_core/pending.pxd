@@ -1,28 +1,22 @@
-# A call that the connection keeps in flight by itself.
+# Calls that the connection has begun, and answers later.
 
 from fastrpc._core.connection cimport Connection, Steps
-from fastrpc._core.context cimport CallContext
+from fastrpc._core.context cimport InFlightCall
 from fastrpc._core.plan cimport FramedPlan, Plan
 
-cdef class InFlightCall:
+cdef class ConnectionCall(InFlightCall):
     cdef Connection connection
-    cdef Plan plan
     cdef readonly bytes id               # its JSON text
     cdef object key                      # by which it is looked up
     cdef FramedPlan frame                # of a resource or a prompt
-    cdef CallContext context             # of a function that takes one
     cdef bytes recorded_line             # of the request, if its recorder keeps content
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
     cdef bint stateless
-    cdef bint ended                      # for the client
     cdef public str outcome              # of one that is cancelled, if its client sees more than that
     cdef long long began                 # ticks
     cdef long long bound
     cdef long long allowed
 
     cdef int enter(self, Connection connection, Plan plan, Steps* steps) except -1
-    cdef bint leave(self) except -1
     cdef void fill(self, Steps* steps) noexcept
-    cdef int end(self, object result, object error) except -1
-    cdef int drop(self) except -1
     cdef int failed(self, object dispatcher, long long before, object error) except -1

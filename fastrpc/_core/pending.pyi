@@ -2,36 +2,26 @@
 
 from typing import Any
 
+from fastrpc._core.context import InFlightCall
 from fastrpc._core.task import CallTask
 
-begin_call: Any
-"""A capsule: takes the first step of a call's coroutine."""
-
-class InFlightCall:
-    """A call that is answered later. Stands among the requests in flight, as their request and its call."""
+class ConnectionCall(InFlightCall):
+    """A call that the connection has begun. It is among the requests in flight, as their request and its
+    call."""
 
     outcome: str | None
     """What the record of a call that is cancelled says, if its client sees more than that."""
     @property
     def id(self) -> bytes: ...
     @property
-    def call(self) -> InFlightCall: ...
+    def call(self) -> ConnectionCall: ...
     @property
     def dispatcher(self) -> Any: ...
     @property
     def batch(self) -> None: ...
 
-class PendingCall(InFlightCall):
-    """A call whose coroutine is suspended. Its Context calls `open_call` when the function first reads it;
-    `opener`, the dispatcher, then fills the Context in."""
+class PendingCall(ConnectionCall):
+    """A call whose coroutine is suspended."""
 
     def __call__(self, task: CallTask) -> None:
         """The coroutine has ended."""
-    def open_call(self, context: Any, line: bytes, plan: Any) -> None:
-        """A function uses the Context: fill it in, and leave the call to the dispatcher, on its thread."""
-    def hand_over(self) -> None:
-        """Leave the call to the dispatcher, unless it has ended."""
-    def expire(self) -> None:
-        """The time limit has passed: answer now, and stop the work."""
-    def cancel(self, said: dict[str, Any] | None = None) -> None:
-        """The client has cancelled, or is gone: stop the work and answer nothing."""

@@ -3,31 +3,32 @@
 The first step of most coroutines is their last one: their value goes back to the connection at once. A
 coroutine that waits makes its call a `PendingCall`, which is in flight until the task ends, the time limit
 passes or the client cancels, whichever comes first. The connection encodes the answer then, as it does that
-of any other call. Imported with the first coroutine, since it needs asyncio. When the function reads its
-Context, the call becomes a `fastrpc.engine.call.Call`, which has all that a Context can be asked for.
+of any other call. Imported with the first coroutine, since it needs asyncio.
 """
 
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memchr
 
+from fastrpc._core cimport connection as serving
 from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps, ticks
-from fastrpc._core.context cimport CallContext
+from fastrpc._core.contained cimport contained
+from fastrpc._core.context cimport CallContext, InFlightCall
 from fastrpc._core.encoder cimport ID_ROOM
 from fastrpc._core.plan cimport FramedPlan, Plan
-from fastrpc._core.recorder cimport decided_of
-from fastrpc._core.task cimport CANCELLED, PENDING, CallTask, begun, forget
+from fastrpc._core.task cimport PENDING, CallTask, begun, forget
+
+from asyncio import _get_running_loop
 
 from fastrpc import forks
-from fastrpc.errors import CallTimeout, ToolError
 
 
 cdef bytes UNANSWERABLE = b'{"code":-32603,"message":"Internal error; see the server\'s log"}'
 
 
-cdef class InFlightCall:
-    """A call that is answered later. Stands among the requests in flight, as their request and its call."""
+cdef class ConnectionCall(InFlightCall):
+    """A call that the connection has begun. It is among the requests in flight, as their request and its
+    call."""
 
     @property
     def call(self):
@@ -45,6 +46,7 @@ cdef class InFlightCall:
         """Put the call in flight."""
         self.connection = connection
         self.plan = plan
+        self.state = "running"
         self.id = steps.id[: steps.id_size]
         self.roomy_id = self.id if steps.id_size >= ID_ROOM else steps.id[:ID_ROOM]
         self.stateless = steps.stateless
@@ -62,11 +64,9 @@ cdef class InFlightCall:
         connection.calls.count += 1
         return 0
 
-    cdef bint leave(self) except -1:
-        """Take the call out of those in flight; False if it is out already."""
-        if self.ended:
+    cpdef bint leave(self) except -1:
+        if not InFlightCall.leave(self):
             return False
-        self.ended = True
         del self.connection.in_flight[self.key]
         return True
 
@@ -84,12 +84,15 @@ cdef class InFlightCall:
     # Sending an answer may close the connection, which has no dispatcher from then on: it is looked up first.
     # The caller ends further calls after this one, so an exception in a callback stops neither.
 
-    cdef int end(self, object result, object error) except -1:
-        """Answer, unless the call has ended for its client, or its connection is closed."""
+    cpdef end(self, object result, object error):
+        """Have the connection answer and record the call, unless it is closed."""
         cdef Steps steps
         cdef Connection connection = self.connection
         cdef object dispatcher = connection.dispatcher
-        cdef long long before = connection.output.written()
+        cdef long long before
+        if self.request is not None:
+            contained("what a call has reported could not be sent", (<object> self).send_rest)
+        before = connection.output.written()
         if self.leave() and dispatcher is not None:
             self.fill(&steps)
             try:
@@ -100,10 +103,9 @@ cdef class InFlightCall:
                 raise
             except BaseException as failure:
                 self.failed(dispatcher, before, failure)
-        return 0
 
-    cdef int drop(self) except -1:
-        """The client has cancelled, or is gone: answer nothing."""
+    cpdef drop(self):
+        """Record the call, unless the connection is closed."""
         cdef Steps steps
         cdef Connection connection = self.connection
         cdef object dispatcher = connection.dispatcher
@@ -111,7 +113,7 @@ cdef class InFlightCall:
             self.fill(&steps)
             connection.last_outcome = self.outcome or "cancelled"
             try:
-                if self.plan.recorder is not None:
+                if (<Plan> self.plan).recorder is not None:
                     connection.record(self.plan, &steps, ticks(), 0)
                 dispatcher.pending_over()
                 dispatcher.dropped()
@@ -119,7 +121,6 @@ cdef class InFlightCall:
                 raise
             except BaseException as failure:
                 self.failed(None, -1, failure)
-        return 0
 
     cdef int failed(self, object dispatcher, long long before, object error) except -1:
         """Ending the call has raised: log it, and tell the client, if nothing has been written since
@@ -135,71 +136,17 @@ cdef class InFlightCall:
         return 0
 
 
-cdef class PendingCall(InFlightCall):
-    """A call whose coroutine is suspended. Its Context calls `open_call` when the function first reads it;
-    `opener`, the dispatcher, then fills the Context in."""
+cdef class PendingCall(ConnectionCall):
+    """A call whose coroutine is suspended."""
 
-    cdef CallTask task
-    cdef object timer
-    cdef object opener
-
-    def __call__(self, task):
+    def __call__(self, CallTask task):
         """The coroutine has ended."""
-        cdef object error = None
-        cdef object result = None
-        self.connection.calls.count -= 1
-        if task.state == CANCELLED:
-            error = ToolError("the call was cancelled")
-        elif task.failed:
-            error = task.value
-        else:
-            result = task.value
-        if self.is_forked():
-            self.dispatcher.leave_if_forked(error)
-        self.end(result, error)
-
-    cdef bint is_forked(self) except -1:
         cdef Connection connection = self.connection
-        return connection.generation is not None and connection.generation != forks.generation
-
-    cdef bint leave(self) except -1:
-        if not InFlightCall.leave(self):
-            return False
-        if self.timer is not None:
-            self.timer.cancel()
-        if self.context is not None and self.context.opener is self:
-            self.context.opener = self.opener
-        return True
-
-    def open_call(self, context, line, plan):
-        """A function uses the Context: fill it in, and leave the call to the dispatcher, on its thread."""
-        self.opener.open_call(context, line, plan)
-        self.opener.post(self.hand_over)
-
-    def hand_over(self):
-        """Leave the call to the dispatcher, unless it has ended."""
-        if self.leave():
-            self.connection.calls.count -= 1  # where the dispatcher counts it again
-            self.opener.call_waits(self.id, self.plan, self.task, self.stateless, self.began, self.context)
-            state_decided(self.context, self.recorded_line)
-
-    def expire(self):
-        """The time limit has passed: answer now, and stop the work."""
-        seconds = self.plan.tool.timeout_seconds
-        self.end(None, CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
-        self.stop()
-
-    def cancel(self, said=None):
-        """The client has cancelled, or is gone: stop the work and answer nothing."""
-        self.drop()
-        self.stop()
-
-    cdef int stop(self) except -1:
-        if self.context is not None:
-            self.context.ended = True  # for code that uses it later: it sends nothing to the client
-            self.context.cancelled = True
-        self.task.cancel()
-        return 0
+        cdef object error = task.call_error()
+        connection.calls.count -= 1
+        if connection.generation is not None and connection.generation != forks.generation:
+            connection.dispatcher.leave_if_forked(error)
+        self.end(task.value if error is None else None, error)
 
 
 cdef int begin(
@@ -211,17 +158,9 @@ cdef int begin(
     if connection.generation is not None and connection.generation != forks.generation:
         connection.dispatcher.leave_if_forked(task.value if task.failed else None)
     if task.state == PENDING:
-        if context is not None:
-            context.keep()
-        if context is None or context.opener is not None:
-            wait(connection, plan, steps, task, context)
-        else:
-            connection.dispatcher.call_waits(
-                steps.id[: steps.id_size], plan, task, steps.stateless, steps.began, context
-            )
-            state_decided(context, <object> steps.line if steps.line != NULL else None)
+        wait(connection, plan, steps, task, context)
         return CALL_WAITS
-    result = ToolError("the call was cancelled") if task.state == CANCELLED else task.value
+    result = task.call_error() if task.failed else task.value
     outcome = CALL_RAISED if task.failed else CALL_ENDED
     forget(task)
     Py_INCREF(result)
@@ -229,32 +168,24 @@ cdef int begin(
     return outcome
 
 
-cdef int state_decided(CallContext context, object line) except -1:
-    """Have the record of a call that the dispatcher has now carry what a guard has decided about it."""
-    decided = decided_of(line)
-    if decided is not None:
-        context.link.request.take_decided(decided)
-    return 0
-
-
 cdef int wait(
     Connection connection, Plan plan, Steps* steps, CallTask task, CallContext context
 ) except -1:
-    """Have a call wait for its task, with an unused Context, if there is one."""
+    """Have a call wait for its task."""
     cdef PendingCall call = PendingCall.__new__(PendingCall)
     call.enter(connection, plan, steps)
     call.task = task
     if context is not None:
+        context.keep()
+        context.call = call
         call.context = context
-        call.opener = context.opener
-        context.opener = call
-    limit = plan.tool.timeout_seconds
-    if limit is not None:
-        seconds = limit - connection.seconds_since(steps.began)
-        call.timer = connection.loop.call_later(max(seconds, 0), call.expire)
+        if context.link is not None:  # it has been read before
+            context._call_for(context.link.request)
+    if plan.tool.timeout_seconds is not None:
+        call.limit(connection.loop, connection.seconds_since(steps.began))
     task.on_done = call
     return 0
 
 
-begin_call = PyCapsule_New(<void*> begin, "fastrpc._core.pending.begin", NULL)
-"""`begin`, for the connection: a C function of a module that is not there from the start."""
+serving.begin = begin
+serving.running_loop = _get_running_loop

@@ -1,4 +1,4 @@
-# A call plan: what the connection needs to know of a tool to call it without asking anybody.
+# A call plan: what the connection has to know of a tool to call it.
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -73,7 +73,7 @@ cdef class Plan:
     cdef object binder                   # of the tool's signature, once something has not fitted plainly
     cdef readonly bint binds_whole       # no argument may be bound without the others
     cdef readonly int form               # of a plain value that it returns; -1: the dispatcher decides
-    cdef object content_entry            # gets what writes results that are content; None: they cannot be
+    cdef object load_content             # imports what writes results that are content; None: they are none
     cdef object plain                    # makes a plain value of a result that conforms, or None
     cdef int plain_form                  # of those values
     cdef object to_text                  # makes the text of a record that no schema describes, or None

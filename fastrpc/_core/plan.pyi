@@ -7,7 +7,7 @@ from fastrpc._core.recorder import Recorder
 
 PARAMETER_LIMIT: int
 REQUIRED: object
-"""Stands for the default of a parameter that has none."""
+"""The default of a parameter that has none."""
 
 class CallForwarder:
     """Sends the calls of one tool to another server, as bytes."""
@@ -81,7 +81,7 @@ class Plan:
         check: Callable[[Any], bool] | None = None,
         plain: tuple[Callable[[Any], Any], int] | None = None,
         to_text: Callable[[Any], str | None] | None = None,
-        content_entry: Callable[[], object] | None = None,
+        load_content: Callable[[], None] | None = None,
         loads: tuple[Callable[[Any], Any] | None, ...] | None = None,
         keywords: tuple[str, ...] = (),
         is_async: bool = False,

@@ -99,7 +99,7 @@ cdef class Plan:
         check=None,
         tuple plain=None,
         to_text=None,
-        content_entry=None,
+        load_content=None,
         tuple loads=None,
         tuple keywords=(),
         bint is_async=False,
@@ -132,9 +132,9 @@ cdef class Plan:
         they are of the type `exact`, where it is given, and `check`, where it is given, says that they keep
         the output schema; it must not raise. `plain` is a function that makes a plain value of a result that
         keeps the output schema, and the form of that; of any other it makes none, or raises. `to_text` makes
-        the text of a result of which no schema says anything, or returns None, or raises. `content_entry`
-        returns what writes results that are content (`fastrpc._core.content_blocks`), in a form that is not
-        that of texts lists of blocks alone; None: results may be none.
+        the text of a result of which no schema says anything, or returns None, or raises. `load_content`
+        imports what writes results that are content (`fastrpc._core.content_blocks`), in a form that is not
+        that of texts lists of blocks alone; None: results are no content.
 
         `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
         together, so that none is bound here. `kind` is tool, resource, prompt or completion; `target` what
@@ -191,7 +191,7 @@ cdef class Plan:
         self.form = -1 if noted else form
         self.exact = exact
         self.check = check
-        self.content_entry = None if noted else content_entry
+        self.load_content = None if noted else load_content
         self.to_text = None if noted else to_text
         if plain is not None and not noted:
             self.plain, self.plain_form = plain

@@ -44,7 +44,7 @@ OUTCOMES = (
 cdef bytes TRACE = b'"traceparent"'
 cdef frozenset HEXADECIMAL = frozenset("0123456789abcdef")
 
-cdef enum:                       # what stands around the id in an answer: {"jsonrpc":"2.0","id": and
+cdef enum:                       # what is around the id in an answer: {"jsonrpc":"2.0","id": and
     OPEN_SIZE = 22
     RESULT_SIZE = 10             # ,"result":
     ERROR_SIZE = 9               # ,"error":

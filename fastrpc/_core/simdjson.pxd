@@ -1,7 +1,7 @@
 # simdjson's DOM, as far as the message reader uses it, behind calls that cannot throw.
 #
 # The shim turns simdjson's result objects into plain C and adds the one thing its API does not offer:
-# where in the line a value stands. It takes that from the structural indexes of simdjson's first
+# where in the line a value is. It takes that from the structural indexes of simdjson's first
 # stage, one for each of { } [ ] : , and for the start of each scalar and string.
 
 from libc.stdint cimport int64_t, uint64_t

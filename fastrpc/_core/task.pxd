@@ -29,6 +29,7 @@ cdef class CallTask:
     cdef int refuse(self, str why) except -1
     cdef int end(self, int state, object value, bint failed) except -1
     cdef object cancellation(self)
+    cpdef object call_error(self)
 
 cdef CallTask begun(object awaitable, object loop)
 cdef int forget(CallTask task) except -1

@@ -29,6 +29,8 @@ from fastrpc._core.python_api cimport (
     owned,
 )
 
+from fastrpc.errors import ToolError
+
 cdef extern from "raised.h":
     object take_raised "fastrpc_take_raised"()
 
@@ -246,6 +248,12 @@ cdef class CallTask:
     cdef object cancellation(self):
         message = self.cancel_message
         return CancelledError() if message is None else CancelledError(message)
+
+    cpdef object call_error(self):
+        """Return the error of the call that it has run, None if that has a result (`value`)."""
+        if self.state == CANCELLED:
+            return ToolError("the call was cancelled")
+        return self.value if self.failed else None
 
     # --- as asyncio.Task ----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The features of a server: tools, resources, resource templates and prompts, as received and as text.
 
 Lists only what the server's capabilities declare. Texts of the server are escaped before they are printed
-(`fastrpc.human_input.screen.plain`).
+(`fastrpc.terminal.text.plain`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import sys
 
 from fastrpc.errors import MethodNotFound, RemoteError
-from fastrpc.human_input.screen import plain, width, wrapped
+from fastrpc.terminal.text import plain, width, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,8 +32,6 @@ ENDED = "the server ended while it worked on this request; see its standard erro
 class Pending:
     """A pending request of the client; `batch` is the same object for all elements of a batch."""
 
-    __slots__ = ("batch", "began", "message")
-
     def __init__(self, message: dict[str, Any], batch: int) -> None:
         self.message = message
         self.batch = batch

@@ -22,7 +22,7 @@ from textual.widgets import DataTable, Footer, RichLog, Static
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, shortened
 from fastrpc.client.client import Client
 from fastrpc.errors import ClientError, UsageError
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 from fastrpc.transports.http.run import run_in_loop
 from fastrpc.transports.shutdown import Shutdown, ShutdownSignals
 

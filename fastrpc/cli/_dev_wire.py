@@ -11,8 +11,8 @@ import sys
 
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
-from fastrpc.human_input.screen import plain
 from fastrpc.redaction import masked
+from fastrpc.terminal.text import plain, styled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def show(direction: str, message: Any, asked: dict[str, Any] | None = None, seco
     are those of `shown`."""
     line = plain(shown(direction, message, asked, seconds))
     if is_failure(message) and takes_colours(sys.stderr):
-        line = f"{line[0]}\x1b[31m{line[1:]}\x1b[0m"  # after the direction, which `_dev_view` parses
+        line = line[0] + styled(line[1:], "31")  # after the direction, which `_dev_view` parses
     write_line(line)
 
 

@@ -1,7 +1,7 @@
 """Writes log messages and a progress bar to standard error while a call runs.
 
 The bar is one line, drawn on a terminal only, and erased before anything else is written. Texts of the server
-are escaped first (`fastrpc.human_input.screen.plain`).
+are escaped first (`fastrpc.terminal.text.plain`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from fastrpc.human_input.screen import cut, plain, width
+from fastrpc.terminal.device import size_of
+from fastrpc.terminal.text import cut, plain, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,10 +78,7 @@ class Feedback:
 
     def draw(self, text: str) -> None:
         """Show a line until something else is shown."""
-        try:
-            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        except OSError:
-            columns = 80
+        columns, _ = size_of(sys.stderr.fileno())
         self._is_drawn = True
         # The cursor returns to the start of the line, so that other output overwrites the bar.
         sys.stderr.write(f"{WIPE}{cut(text, columns - 1) if width(text) >= columns else text}\r")

@@ -13,7 +13,7 @@ from fastrpc.client.stdio import LAST_WORDS_BEGIN
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError
 from fastrpc.gateway.status import STATUS_URI, NoAnswer, running
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

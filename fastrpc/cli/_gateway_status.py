@@ -113,7 +113,7 @@ def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
 def _print(gateway: dict[str, Any]) -> None:
     from fastrpc.cli._catalogue import print_lines, print_table
     from fastrpc.cli._gateway_failures import last_lines
-    from fastrpc.human_input.screen import plain
+    from fastrpc.terminal.text import plain
 
     served = f"process {gateway['pid']}, {gateway['served']}, since {_time(gateway)}"
     print_lines([f"{gateway['config']} ({served})"])
@@ -124,7 +124,7 @@ def _print(gateway: dict[str, Any]) -> None:
 
 
 def _cells(server: dict[str, Any]) -> tuple[str, ...]:
-    from fastrpc.human_input.screen import plain
+    from fastrpc.terminal.text import plain
 
     reason = server["reason"] or (f"before: {server['lastEnd']}" if server.get("lastEnd") else "")
     return (

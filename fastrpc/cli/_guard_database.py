@@ -12,7 +12,8 @@ from threading import Timer
 
 from fastrpc.cli import configuration
 from fastrpc.diagnostics import write_line
-from fastrpc.storage import GUARD_DATABASE, open_database
+from fastrpc.errors import UsageError
+from fastrpc.storage import GUARD_DATABASE, StorageError, open_database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def add_database(options: CommandParser) -> None:
 def guard_database(url: str | None, *, is_quick: bool = True) -> Iterator[Database]:
     """Open the database at a URL, None for that of the settings, and close it at the end.
 
-    Raises StorageError. `is_quick`: if the block takes long, the database is the only possible cause.
+    Raises UsageError, also for a StorageError of the block. `is_quick`: if the block takes long, the database
+    is the only possible cause.
     """
     settings = configuration()
     settings.declare([GUARD_DATABASE])
@@ -53,6 +55,8 @@ def guard_database(url: str | None, *, is_quick: bool = True) -> Iterator[Databa
             yield database
         finally:
             database.close()
+    except StorageError as error:
+        raise UsageError(str(error)) from None
     finally:
         timer.cancel()
 

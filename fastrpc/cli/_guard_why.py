@@ -11,7 +11,7 @@ from fastrpc.cli import audit
 from fastrpc.cli._catalogue import print_json
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

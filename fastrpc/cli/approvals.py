@@ -20,7 +20,7 @@ from fastrpc.command_line import CommandParser, check_action, takes_colours
 from fastrpc.errors import UsageError
 from fastrpc.guard.approvals.description import described
 from fastrpc.guard.times import rfc3339_or_none
-from fastrpc.storage import StorageError
+from fastrpc.terminal.text import styled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,16 +103,13 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--json", action="store_true", help="as JSON, for programs")
     chosen = options.parse(arguments)
     _check(chosen)
-    try:
-        with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
-            from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
+    with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
+        from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
 
-            try:
-                ACTIONS[chosen.action](ApprovalStore(database), chosen)
-            except ApprovalError as error:
-                raise UsageError(f"approvals {chosen.action}: {error}") from None
-    except StorageError as error:
-        raise UsageError(str(error)) from None
+        try:
+            ACTIONS[chosen.action](ApprovalStore(database), chosen)
+        except ApprovalError as error:
+            raise UsageError(f"approvals {chosen.action}: {error}") from None
     return 0
 
 
@@ -255,11 +252,10 @@ def _waiting(count: int) -> str:
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:
     """Ask about a call. Input that was typed before the call was shown is discarded: it is not an answer."""
-    import termios
-
     from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalDecision, ApprovalError
+    from fastrpc.terminal.device import drop_input
 
-    termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    drop_input(sys.stdin.fileno())
     try:
         answer = input(_question(approval)).strip().lower()
     except (KeyboardInterrupt, EOFError):
@@ -360,8 +356,7 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
 
 
 def _coloured(risk: str) -> str:
-    colour = COLOURS.get(risk)
-    return f"\x1b[{colour}m{risk}\x1b[0m" if colour and takes_colours(sys.stdout) else risk
+    return styled(risk, COLOURS.get(risk)) if takes_colours(sys.stdout) else risk
 
 
 def _print_json(value: Any) -> None:

@@ -524,7 +524,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(value: Any) -> str:
-    from fastrpc.human_input.screen import plain
+    from fastrpc.terminal.text import plain
 
     if value is None:
         return "-"

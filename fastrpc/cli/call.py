@@ -12,7 +12,7 @@ import re
 
 from fastrpc.cli import parser, toolset_examples
 from fastrpc.cli._arguments import as_object, is_json, whole
-from fastrpc.cli._calls import CALL_LIMIT, CommandCaller, converse_with_user, seconds_of
+from fastrpc.cli._command_caller import CALL_LIMIT, CommandCaller, converse_with_user, seconds_of
 from fastrpc.cli._target import add_options, add_time_limit, destination, is_url, split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError

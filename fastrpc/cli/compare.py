@@ -1,7 +1,7 @@
 """``fastrpc compare``: runs a server as it is and on fastrpc, and prints where the two differ.
 
 Both are started over stdio, one after the other; the second is the same command with its imports served by
-fastrpc (`fastrpc.compat.swap.launch`). Their descriptions are compared, and their results of the calls in a
+fastrpc (`fastrpc.swap.launch`). Their descriptions are compared, and their results of the calls in a
 file; without a file, no tool is called. Differences that affect a client or a model are printed first, then
 deliberate ones with the reason. Exit codes: 0; 1 for differences of the first kind, or if only one of the two
 starts; 2 for a wrong command line.
@@ -18,7 +18,7 @@ from fastrpc.cli._durations import time_limit
 from fastrpc.cli._target import split_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from fastrpc.compat.swap.comparison import Difference
+    from fastrpc.swap.comparison import Difference
 
 EXAMPLES = """\
   fastrpc compare -- python server.py
@@ -86,8 +86,8 @@ def _calls_in(path: str) -> list[dict[str, Any]]:
     """Return the calls of a file. Raises UsageError."""
     import json
 
-    from fastrpc.compat.swap.observation import request_of
     from fastrpc.regular_files import read_regular
+    from fastrpc.swap.observation import request_of
 
     try:
         calls = json.loads(read_regular(path, LARGEST_CALLS))
@@ -103,9 +103,9 @@ def _calls_in(path: str) -> list[dict[str, Any]]:
 
 
 def _compare(chosen: Namespace, command: list[str], calls: list[dict[str, Any]]) -> int:
-    from fastrpc.compat.swap.comparison import differences, real
-    from fastrpc.compat.swap.launch import environment
-    from fastrpc.compat.swap.observation import observe
+    from fastrpc.swap.comparison import differences, real
+    from fastrpc.swap.launch import environment
+    from fastrpc.swap.observation import observe
 
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "served")
@@ -142,7 +142,7 @@ def _lines(
     for title, seen in (("the original", original), ("on fastrpc", swapped)):
         if seen.get("failure"):
             yield f"{title}, it does not run: {plain(seen['failure'])}"
-    from fastrpc.compat.swap.comparison import real
+    from fastrpc.swap.comparison import real
 
     acted_on = real(found)
     if not (original.get("failure") or swapped.get("failure")):
@@ -188,7 +188,7 @@ def _duration(seconds: float) -> str:
 def _shown(value: Any) -> str:
     import json
 
-    from fastrpc.compat.swap.comparison import ABSENT
+    from fastrpc.swap.comparison import ABSENT
 
     text = repr(value) if value is ABSENT else json.dumps(value, ensure_ascii=False)
     return plain(text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…")

@@ -32,8 +32,6 @@ NO_FILES = (
 class Option:
     """An option in a help text: its name, the name of its value ("" if it has none), its description."""
 
-    __slots__ = ("description", "name", "value")
-
     def __init__(self, name: str, value: str, description: str) -> None:
         self.name = name
         self.value = value

@@ -23,6 +23,7 @@ from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, FastrpcError, RequestTimeout
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
+from fastrpc.terminal.text import styled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ class Conversation:
         print(text, flush=True)
 
     def _colour(self, text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colours else text
+        return styled(text, code) if self.colours else text
 
 
 def _compact(value: Any) -> str:

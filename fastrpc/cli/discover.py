@@ -17,8 +17,8 @@ from fastrpc.cli._clients import CLIENTS
 from fastrpc.client.config import FILE_NAME, ServerEntry, entry_of, find_config
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import FastrpcError, InvalidConfig
-from fastrpc.human_input.screen import plain
 from fastrpc.redaction import MASK, masked
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

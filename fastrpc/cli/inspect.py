@@ -13,7 +13,7 @@ from fastrpc.cli import parser
 from fastrpc.cli._catalogue import capabilities_of, catalogue_of, print_json, print_lines, shown, title_of
 from fastrpc.cli._target import converse, parse
 from fastrpc.errors import UsageError
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

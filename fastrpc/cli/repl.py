@@ -18,14 +18,14 @@ from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ArgumentError, ClientError, ConnectionLost, UsageError
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.cli._calls import CommandCaller
     from fastrpc.cli._catalogue import Catalogue
+    from fastrpc.cli._command_caller import CommandCaller
     from fastrpc.cli._feedback import Feedback
     from fastrpc.client.sync import SyncClient
 
@@ -53,7 +53,7 @@ LISTED = {
 def main(arguments: list[str]) -> int:
     """Run an interactive session; return the exit code. Raises UsageError."""
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
-    from fastrpc.cli._calls import CALL_LIMIT, CommandCaller, converse_with_user, seconds_of
+    from fastrpc.cli._command_caller import CALL_LIMIT, CommandCaller, converse_with_user, seconds_of
 
     chosen, where = parse(options, arguments, CALL_LIMIT)
 

@@ -1,8 +1,8 @@
 """``fastrpc swap``: runs servers that were written for FastMCP or the official SDK on fastrpc.
 
-For files or folders it rewrites the imports (`fastrpc.compat.swap.rewriting`), shows the difference and names
+For files or folders it rewrites the imports (`fastrpc.swap.rewriting`), shows the difference and names
 everything that is missing. With ``--run`` it replaces its process by a command whose imports fastrpc serves
-(`fastrpc.compat.swap.launch`): no file changes. Exit codes: 0; 1 if something is missing, a file cannot be
+(`fastrpc.swap.launch`): no file changes. Exit codes: 0; 1 if something is missing, a file cannot be
 read or, with ``--check``, would change; 2 for a wrong command line. ``--run`` has the exit code of the
 command.
 """
@@ -17,14 +17,15 @@ from fastrpc.cli._target import split_command
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
+from fastrpc.terminal.text import styled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from fastrpc.compat.swap.rewriting import Rewritten
-    from fastrpc.compat.swap.usage import Missing
+    from fastrpc.swap.rewriting import Rewritten
+    from fastrpc.swap.usage import Missing
 
 EXAMPLES = """\
   fastrpc swap server.py                       rewrite its imports, show the changes
@@ -80,7 +81,7 @@ def _run(chosen: Namespace, command: list[str]) -> int:
     if not command:
         raise UsageError("swap --run: a command is needed, such as: fastrpc swap --run -- python server.py")
     from fastrpc import diagnostics
-    from fastrpc.compat.swap.launch import ROOT, environment
+    from fastrpc.swap.launch import ROOT, environment
 
     variables = environment(command)
     variables[ROOT] = str(os.getpid())  # `exec` keeps the process id
@@ -142,8 +143,8 @@ def _files(paths: list[str]) -> Iterator[str]:
 
 def _rewritten(path: str) -> tuple[bytes, Rewritten | None]:
     """Return a file's content, and its rewritten form. If it cannot be read, report that and return None."""
-    from fastrpc.compat.swap.rewriting import rewrite
     from fastrpc.regular_files import LARGEST, read_regular
+    from fastrpc.swap.rewriting import rewrite
 
     try:
         source = read_regular(path, LARGEST)
@@ -171,8 +172,7 @@ def _show(path: str, source: bytes, rewritten: bytes) -> None:
     is_coloured = takes_colours(sys.stdout)
     before, after = (text.decode("utf-8", "replace").splitlines() for text in (source, rewritten))
     for line in unified_diff(before, after, path, path, lineterm=""):
-        colour = COLOURS.get(line[:1]) if is_coloured else None
-        print(f"\x1b[{colour}m{line}\x1b[0m" if colour else line)
+        print(styled(line, COLOURS.get(line[:1])) if is_coloured else line)
 
 
 def _write(path: str, data: bytes) -> None:

@@ -16,7 +16,6 @@ from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
 from fastrpc.guard.times import rfc3339_or_none
-from fastrpc.storage import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,16 +56,13 @@ def main(arguments: list[str]) -> int:
     chosen = options.parse(arguments)
     _check(chosen)
     _expires_in(chosen.expires)
-    try:
-        with guard_database(chosen.database) as database:
-            from fastrpc.guard.callers.tokens import CallerTokens, TokenError
+    with guard_database(chosen.database) as database:
+        from fastrpc.guard.callers.tokens import CallerTokens, TokenError
 
-            try:
-                ACTIONS[chosen.action](CallerTokens(database), chosen)
-            except TokenError as error:
-                raise UsageError(f"token: {error}") from None
-    except StorageError as error:
-        raise UsageError(str(error)) from None
+        try:
+            ACTIONS[chosen.action](CallerTokens(database), chosen)
+        except TokenError as error:
+            raise UsageError(f"token: {error}") from None
     return 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import effect_of, first_line, parameters_of, print_json, print_table
 from fastrpc.cli._target import converse, parse
-from fastrpc.human_input.screen import plain
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

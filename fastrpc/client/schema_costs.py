@@ -55,7 +55,7 @@ class _Places:
         self._root = root
         self._anchors: dict[str, Any] = {}
         self._has_others = False
-        """Whether a part has an address of its own, from which references in it count."""
+        """Whether a part has an identifier, to which the references in it are relative."""
         waiting: list[Any] = [root]
         while waiting:
             node = waiting.pop()

@@ -1,8 +1,9 @@
-"""MCP over one stream: the handshake, requests with progress, the server's own requests, notifications.
+"""MCP over one stream: the handshake, requests with progress, notifications to the server.
 
 Negotiates the version (MCP 2026-07-28, versioning: backwards compatibility): a server that supports
 2026-07-28 according to `server/discover` receives stateless requests, any other server an `initialize`. The
-methods of MCP and their results are left to `fastrpc.client.asynchronous`, I/O to the transport.
+methods of MCP and their results are left to `fastrpc.client.asynchronous`, what the server sends besides
+responses to `server_messages`, I/O to the transport.
 """
 
 from __future__ import annotations
@@ -10,25 +11,19 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 
-from fastrpc import diagnostics
-from fastrpc._core.client_request import sent_id
-from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT
-from fastrpc.client.listening import LISTEN
 from fastrpc.client.results import input_requests_of
+from fastrpc.client.server_messages import ServerMessages
 from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import (
     ClientError,
     HeaderMismatch,
     HttpStatusError,
-    InternalError,
     InvalidAnswer,
-    InvalidRequest,
-    Overloaded,
     RemoteError,
     RequestTimeout,
     UnsupportedProtocolVersion,
 )
-from fastrpc.json_encoding import UNWRITABLE, message_json, to_json
+from fastrpc.json_encoding import message_json
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
@@ -40,13 +35,10 @@ from fastrpc.protocol.versions import (
     VERSION_KEY,
     VERSIONS,
 )
-from fastrpc.quotas import Quota, size_of
-from fastrpc.redaction import masked
 from fastrpc.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from typing_extensions import Unpack
@@ -54,7 +46,6 @@ if TYPE_CHECKING:
     from fastrpc._core.client_request import PendingRequest
     from fastrpc._core.client_stream import ClientStream
     from fastrpc.client.handlers import Handlers
-    from fastrpc.client.listening import Listening
     from fastrpc.client.options import RequestOptions
     from fastrpc.errors import ConnectionLost
 
@@ -62,16 +53,7 @@ PROBE_SECONDS = 5.0
 """Time limit of `server/discover` where the version is negotiated; after it, `initialize` is sent."""
 MOST_ROUNDS = 16
 """Rounds of input requests in one call before the client gives up (MCP 2026-07-28: InputRequiredResult)."""
-MOST_ANSWERING = 256
-MOST_ANSWERING_BYTES = 64 * 1024 * 1024
-"""Requests of the server that are being answered at a time, and their memory; one more is refused."""
-MOST_HANDLING_BYTES = 64 * 1024 * 1024
-TASK_BYTES = 4 * 1024
-"""Memory of the notifications that asynchronous handlers work on, each with its task; one more is dropped."""
 DRAIN_SECONDS = 1.0
-LONGEST_EXCERPT = 80
-MOST_INVALID_LOGGED = 5
-"""Invalid messages that are logged of one connection; a server may write any number of them."""
 
 REPORTING = ("tools/call", "resources/read", "prompts/get")
 """Requests that are sent with a progress token where the client wants progress, or has set a time limit."""
@@ -114,20 +96,13 @@ class Session:
         self._client_info = client_info
         self._capabilities = capabilities
         self._peer = peer
-        self._invalid_messages = 0
         self._loop = asyncio.get_running_loop()
         self._transport = ConnectionTransport()
-        self.listening: list[Listening] = []
+        self._inbound = inbound = ServerMessages(stream, handlers, peer)
+        self.listening = inbound.listening
         """The open `Listening` objects, which receive change notifications."""
-        self._progress: dict[int, Callable[[dict[str, Any]], object]] = {}
-        self._answering: dict[str | int, asyncio.Task[None]] = {}
-        self._answering_bytes = Quota(MOST_ANSWERING_BYTES)
-        self._handling_bytes = Quota(MOST_HANDLING_BYTES)
-        self._has_dropped = False
-        self._tasks: set[asyncio.Task[Any]] = set()
-        stream.on_request = self._on_request
-        stream.on_notification = self._on_notification
-        stream.on_unreadable = self._on_unreadable
+        self.spawn = inbound.spawn
+        self.end = inbound.end
 
     @property
     def capabilities(self) -> dict[str, Any]:
@@ -306,7 +281,7 @@ class Session:
             self.withdraw(pending)
             raise
         finally:
-            self._progress.pop(pending.id, None)
+            self._inbound.progress.pop(pending.id, None)
 
     def start(
         self, method: str, params: dict[str, Any] | None = None, **options: Unpack[RequestOptions]
@@ -321,7 +296,7 @@ class Session:
         token = self.stream.next_id if asks and method in REPORTING else None
         if (on_progress := options.get("on_progress")) is not None:
             token = self.stream.next_id
-            self._progress[token] = on_progress
+            self._inbound.progress[token] = on_progress
         params = self._with_meta(params, token)
         future: asyncio.Future[Any] = self._loop.create_future()
         is_call = options.get("is_call", False)
@@ -366,7 +341,7 @@ class Session:
             again = dict(params)
             if "inputRequests" in found:
                 again["inputResponses"] = {
-                    key: await self.answer(request) for key, request in requests.items()
+                    key: await self._inbound.answer(request) for key, request in requests.items()
                 }
             if "requestState" in found:
                 again["requestState"] = found["requestState"]
@@ -381,146 +356,13 @@ class Session:
         params = self._with_meta(params, None)
         self.stream.send(message_json({"jsonrpc": "2.0", "method": method, "params": params}))
 
-    # --- what the server sends ------------------------------------------------------------------------
-
-    async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the result for a request of the server. Raises RemoteError, and whatever a handler
-        raises."""
-        return await self.handlers.answer(str(request.get("method")), params_of(request))
-
-    def _on_request(self, request: dict[str, Any]) -> None:
-        size = size_of(request, MOST_ANSWERING_BYTES)
-        if request["id"] in self._answering:
-            self._refuse(request, InvalidRequest.code, "a request with this id is not answered yet")
-            return
-        if len(self._answering) >= MOST_ANSWERING or not self._answering_bytes.take(size):
-            self._refuse(request, Overloaded.code, "too many requests are unanswered")
-            return
-        self.stream.needs_loop = True
-        task = self._loop.create_task(self._reply(request, size))
-        self._answering[request["id"]] = task
-        self._keep(task)
-
-    def _refuse(self, request: dict[str, Any], code: int, why: str) -> None:
-        self._respond(_error_line(request["id"], {"code": code, "message": why}))
-
-    async def _reply(self, request: dict[str, Any], size: int) -> None:
-        """Answer a request of the server, which takes so many bytes. An exception of a handler, or a result
-        of it that JSON cannot hold, also fails the pending requests."""
-        id = request["id"]
-        try:
-            result = await self.answer(request)
-            line = message_json({"jsonrpc": "2.0", "id": id, "result": result})
-        except RemoteError as error:
-            refusal: dict[str, Any] = {"code": error.code, "message": error.message}
-            if error.data is not None:
-                refusal["data"] = error.data
-            line = _error_line(id, refusal)
-        except Exception as error:
-            failure = error
-            words = f"{type(error).__name__}: {error}"
-            line = _error_line(id, {"code": InternalError.code, "message": words})
-            self.stream.fail_all(lambda request: failure)
-        finally:
-            self._answering.pop(id, None)
-            self._answering_bytes.release(size)
-        if self.lost is None:
-            self._respond(line)
-
-    def _respond(self, line: bytes) -> None:
-        """Send a response, if the server reads any."""
-        try:
-            self.stream.send(line)
-        except ClientError as error:
-            diagnostics.write("warning", f"{self._peer} gets no response to its request: {error}")
-
-    def _on_notification(self, message: dict[str, Any]) -> None:
-        method: str = message["method"]
-        params = params_of(message)
-        if method == "notifications/progress":
-            token = sent_id(params.get("progressToken"))
-            on_progress = None if token is None else self._progress.get(token)
-            if on_progress is not None:
-                self._run(on_progress, params)
-        elif method == "notifications/cancelled":
-            task = self._answering.pop(params.get("requestId", ""), None)
-            if task is not None:
-                task.cancel()
-        for listening in self.listening:
-            listening.take(message, params)
-        handler = self.handlers.by_method.get(method)
-        if handler is not None:
-            self._run(handler, params)
-        if self.handlers.on_notification is not None:
-            self._run(self.handlers.on_notification, message)
-
-    def _run(self, handler: Callable[[dict[str, Any]], object], params: dict[str, Any]) -> None:
-        """Call a handler of notifications. Its exceptions are logged: there is no request to fail."""
-        try:
-            awaited = handler(params)
-            if hasattr(awaited, "__await__"):
-                self._begin_handling(awaited, TASK_BYTES + size_of(params, MOST_HANDLING_BYTES))
-        except Exception as error:
-            diagnostics.write("error", "a notification handler of the client raised an exception", error)
-
-    def _begin_handling(self, awaited: Any, size: int) -> None:
-        """Await what a handler of notifications has returned; they take so many bytes until then."""
-        if not self._handling_bytes.take(size):
-            if hasattr(awaited, "close"):
-                awaited.close()  # a coroutine that does not begin
-            if not self._has_dropped:
-                self._has_dropped = True
-                said = "notifies faster than the handlers end: notifications are dropped"
-                diagnostics.write("warning", f"{self._peer} {said}")
-            return
-        self.stream.needs_loop = True
-        task = self._loop.create_task(_awaited(awaited))
-        task.add_done_callback(lambda task: self._handling_bytes.release(size))
-        self._keep(task)
-
-    def _keep(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._dropped)
-
-    def _dropped(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not self._tasks:
-            self.stream.needs_loop = False
-
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Run a coroutine until it ends or the session does."""
-        self._keep(self._loop.create_task(coroutine))
-
-    def _on_unreadable(self, line: bytes) -> None:
-        """Skip an invalid message (MCP, stdio transport: the server must not write one). The first ones are
-        logged.
-
-        A line over the limit may be the response to any pending request: all of them fail.
-        """
-        if line == OVER_LIMIT:
-            self._fail_all_over_limit()
-            return
-        self._invalid_messages += 1
-        if self._invalid_messages > MOST_INVALID_LOGGED:
-            return
-        shown = repr(masked(line.decode(errors="replace"))[:LONGEST_EXCERPT])
-        self.stream.remark = f"; it sent an invalid message: {shown}"
-        diagnostics.write("warning", f"{self._peer} sent an invalid message: {shown}")
-        if self._invalid_messages == MOST_INVALID_LOGGED:
-            diagnostics.write("warning", f"{self._peer}: further invalid messages are not logged")
-
-    def _fail_all_over_limit(self) -> None:
-        text = f"{self._peer} sent a line of more than {LONGEST_LINE} bytes"
-        for request in list(self.stream.pending.values()):
-            if request.method != LISTEN:  # its response only ends the stream
-                self.stream.fail(request, InvalidAnswer(f"{request.method}: {text}"))
-
     # --- the end --------------------------------------------------------------------------------------
 
     def on_lost(self, error: ConnectionLost) -> None:
         """Handle a lost connection: fail pending requests, unless they may still be answered."""
         if self.lost is None:
             self.lost = error
+            self._inbound.is_closed = True
             if not self._transport.still_answers:
                 self.fail_pending()
             for listening in self.listening:
@@ -542,28 +384,6 @@ class Session:
         for listening in self.listening:
             listening.missed()
 
-    async def end(self) -> None:
-        """Cancel the handlers that still run."""
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def params_of(message: dict[str, Any]) -> dict[str, Any]:
-    """Return the params of a message; an empty dict if they are missing or not an object."""
-    params = message.get("params")
-    return params if isinstance(params, dict) else {}
-
-
-def _error_line(id: Any, error: dict[str, Any]) -> bytes:
-    """Return the response with an error, as JSON; a handler may have given it what JSON cannot hold."""
-    try:
-        return to_json({"jsonrpc": "2.0", "id": id, "error": error})
-    except UNWRITABLE:
-        words = "the handler raised an error that cannot be written as JSON"
-        return to_json({"jsonrpc": "2.0", "id": id, "error": {"code": InternalError.code, "message": words}})
-
 
 def _supported_by(error: RemoteError) -> list[Any]:
     """Return the supported versions that an UnsupportedProtocolVersion error lists; [] for other errors."""
@@ -574,10 +394,3 @@ def _supported_by(error: RemoteError) -> list[Any]:
 def _means_another_version(status: int) -> bool:
     """Whether a server that refuses `server/discover` with this HTTP status may support an older version."""
     return status not in (401, 403, 429) and not 300 <= status < 400 and status < 500
-
-
-async def _awaited(awaited: Any) -> None:
-    try:
-        await awaited
-    except Exception as error:
-        diagnostics.write("error", "a notification handler of the client raised an exception", error)

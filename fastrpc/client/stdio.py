@@ -271,7 +271,7 @@ class HeardProcess(PipedProcess):
         return True
 
     def _read_rest_of_errors(self) -> None:
-        """Read what standard error holds now, even if a process that was left behind goes on writing."""
+        """Read the present content of standard error, even if a remaining process still writes to it."""
         for _ in range(REST_READS):
             if self._errors < 0 or not self._read_errors():
                 return

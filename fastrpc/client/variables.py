@@ -4,10 +4,10 @@
 VS Code and Cursor, ``{env:VAR}`` of opencode, ``$VAR`` of Gemini CLI. A default may hold others with braces;
 it is read to the first brace that closes it, and looked up only where it is used. Whatever else begins so
 (``${input:…}``, ``${workspaceFolder}``, ``{file:…}``, a missing end) is an error: no server is started with a
-text that somebody meant to be replaced. One pass; what a variable contains is not read again.
+text that its author meant to be replaced. One pass; the value of a variable is not searched for variables.
 
-A dollar without braces may be no more than a dollar, in a password. It begins a variable if that is set, or
-nothing else is in the text, or the name has capitals alone; in the script of ``sh -c`` it is the shell's.
+A dollar without braces may be an ordinary character of a password. It begins a variable if that variable is
+set, or is the whole text, or its name has only capitals; in the script of ``sh -c`` it belongs to the shell.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BEGIN = re.compile(r"\$\{|\{(?=(?:env|file):)")
 PLAIN = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 CAPITALS = re.compile(r"[A-Z_][A-Z0-9_]+")
 SCRIPT = re.compile(r"-[A-Za-z]*c")
-"""An option behind which the script of a shell stands."""
+"""An option that the script of a shell follows."""
 SHOWN = re.compile(
     r"\$?\{ ?(?:(?:input|command|config|file|workspaceFolder):[\w./~-]*"
     r"|\{ ?\w+(?:\.\w+)*|(?:env:|ENV:)?\w*(?::-)?) ?\}?"
@@ -77,8 +77,8 @@ class _VariableReader:
         return self._until("", True, 0)
 
     def _until(self, end: str, is_used: bool, depth: int) -> str:
-        """Return what stands before an end, "" for that of the text, and go behind it. Of what is not used no
-        variable has to be set."""
+        """Return the text before an end, and move past it. `end` "": the end of the text. A variable whose
+        value is not used need not be set."""
         text, parts = self._text, []
         while True:
             begin = BEGIN.search(text, self._at)
@@ -116,7 +116,7 @@ class _VariableReader:
         return written
 
     def _variable(self, is_used: bool, depth: int) -> str:
-        """Return the value of the variable that stands here, and go behind it."""
+        """Return the value of the variable at this position, and move past it."""
         text, begin = self._text, self._at
         if depth > DEEPEST:
             raise InvalidConfig(f"more than {DEEPEST} variables inside one another")
@@ -146,7 +146,7 @@ class _VariableReader:
 
 def _shown(text: str, begin: int) -> str:
     """Return what begins at a place, as far as an error shows it: a name, or what an editor asks for.
-    What follows may be a default, however somebody has written it, and defaults may be secret."""
+    The rest may be a default in any spelling, and defaults may be secret."""
     begin = max((each.start() for each in BEGIN.finditer(text) if each.start() <= begin), default=0)
     found = SHOWN.match(text, begin)
     if found is None:
@@ -156,7 +156,7 @@ def _shown(text: str, begin: int) -> str:
 
 
 def _why(rest: str) -> str:
-    """Return what is wrong with the text behind the brace."""
+    """Return what is wrong with the text after the brace."""
     if rest.startswith("input:"):
         return "is a question to a person, which only VS Code asks; write ${VAR}, and set that variable"
     if rest.startswith(("command:", "config:", "workspaceFolder:")):

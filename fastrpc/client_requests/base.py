@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
 
     class Generic:
-        """Stands for `typing.Generic`, whose import costs 10 ms."""
+        """Replaces `typing.Generic`, whose import costs 10 ms."""
 
         __slots__ = ()
         __class_getitem__ = classmethod(GenericAlias)

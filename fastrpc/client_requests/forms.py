@@ -190,7 +190,7 @@ def _annotations_of(base: Any) -> dict[str, Any]:
 
 
 def _field(name: str, schema: Schema, values: dict[str, Any], annotation: Any) -> Schema:
-    """Return a member's schema as a form field, and add to `values` what its texts stand for."""
+    """Return a member's schema as a form field, and add to `values` what its texts mean."""
     schema = _without_null(schema)
     kind = schema.get("type")
     if "enum" in schema or "const" in schema:

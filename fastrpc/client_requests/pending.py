@@ -114,7 +114,7 @@ def _answers_in_request(
 def _asked_again(
     memory: Memory, key: str, put: dict[str, Any], problem: InvalidClientResult
 ) -> dict[str, Any]:
-    """Return the request for an answer in place of one that is no use, with the reason for the person who
+    """Return the request for an answer in place of an invalid one, with the reason for the person who
     gives it. Raises ToolError if no person can read it, and for the second such answer."""
     if key in memory.refused or "message" not in put["params"]:
         raise _no_use(put["method"], problem)
@@ -134,7 +134,7 @@ def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) 
             "resultType": "input_required",
             "inputRequests": input_requests,
             "requestState": state_of(request),
-            "_meta": {SERVER_KEY: request.dispatcher.runtime.server_info_of(STATELESS)},
+            "_meta": {SERVER_KEY: request.dispatcher.runtime.description.info_of(STATELESS)},
         }
     )
 

@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.engine.interfaces import RuntimeProtocol
     from fastrpc.engine.request import Request
+    from fastrpc.engine.runtime import Runtime
 
 STATE_SECONDS = 3600
 """Seconds for which a requestState is valid."""
@@ -30,8 +30,8 @@ class Memory:
     """The state of one request: what earlier runs of its handler learned.
 
     `answers` are accepted results by the key of the input request; `responses` are those of this request.
-    `digests` identify the input requests without a key of their own; `refused` has the keys of those whose
-    answer was no use.
+    `digests` identify the input requests that have no key; `refused` has the keys of those whose
+    answer was invalid.
     """
 
     __slots__ = ("answers", "count", "digests", "done", "refused", "responses")
@@ -107,7 +107,7 @@ def state_of(request: Request) -> str:
     return _signed(request.dispatcher.runtime, request.dispatcher.principal, state)
 
 
-def renewed(runtime: RuntimeProtocol, principal: str, text: str) -> str:
+def renewed(runtime: Runtime, principal: str, text: str) -> str:
     """Return a state that the server itself has stored, valid from now on, and signed with this process's
     key. Its own signature is not checked, which another process may have made."""
     import json
@@ -116,7 +116,7 @@ def renewed(runtime: RuntimeProtocol, principal: str, text: str) -> str:
     return _signed(runtime, principal, json.loads(urlsafe_b64decode(text.rpartition(".")[0])))
 
 
-def _signed(runtime: RuntimeProtocol, principal: str, state: dict[str, Any]) -> str:
+def _signed(runtime: Runtime, principal: str, state: dict[str, Any]) -> str:
     """Return a state as signed text, valid from now on."""
     import json
     import time
@@ -148,7 +148,7 @@ def _verified(request: Request, text: Any) -> dict[str, Any]:
     return state
 
 
-def _signature(runtime: RuntimeProtocol, principal: str, payload: str) -> str:
+def _signature(runtime: Runtime, principal: str, payload: str) -> str:
     """Return the signature, which covers the principal: another principal's state is not distinguishable from
     a forged one."""
     import hmac
@@ -160,7 +160,7 @@ def _signature(runtime: RuntimeProtocol, principal: str, payload: str) -> str:
 def _binding(request: Request) -> str:
     """Return a digest of server, method, name and arguments, which ties the state to the request."""
     params = request.params
-    server = request.dispatcher.runtime.server_info.get("name")
+    server = request.dispatcher.runtime.description.info.get("name")
     return _digest(
         [server, request.method, params.get("name"), params.get("uri"), params.get("arguments") or {}]
     )
@@ -173,7 +173,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def secret_of(runtime: RuntimeProtocol) -> bytes:
+def secret_of(runtime: Runtime) -> bytes:
     """Return the signing key: from the environment, or random and kept as long as the server runs."""
     if runtime.secret is None:
         import os

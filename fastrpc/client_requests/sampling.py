@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     class Turn(Protocol):
         """The members of a message: `fastrpc.Message`, or a similar class of another framework."""
 
-        @property
-        def role(self) -> str: ...
-        @property
-        def content(self) -> object: ...
+        role: str
+        content: object
 
     Said = str | Content | dict[str, Any] | Turn
-    """One message of a sampling request. A `Sample` is accepted too, and stands for the model's turn."""
+    """One message of a sampling request. A `Sample` is accepted too, and is the model's turn."""
 
 SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
 

@@ -3,9 +3,15 @@
 A server written for FastMCP, or for the official SDK's high-level server, runs unchanged: tools, resources,
 prompts, completions, Context, lifespan, mounts. What is not supported raises `NotOffered`, which names the
 alternative; docs/compat.md has the table. `FastMCP` is a subclass of `fastrpc.Server`, so everything else of
-fastrpc works with it: ``fastrpc serve``, ``fastrpc dev``, `fastrpc.testing.Client`.
+fastrpc works with it: ``fastrpc serve``, ``fastrpc dev``, `fastrpc.testing.Client`. Names are imported when
+they are first used.
 
-Names are imported when they are first used.
+`fastmcp` and `mcp` have the names of the two originals, and `names` finds the module of each. Both originals
+have a high-level server (`server`, its parts in `highlevel`), a Context (`context`, `calls`), functions that
+are described and called by their signatures (`functions`), components as objects (`components`, those of a
+server's registries `registered`), clients (`client`), token verifiers (`auth`), and HTTP (`http`). Only
+FastMCP has `apps`, `middleware` (called by `interception`), `providers` and `transforms` (asked by
+`composition`); only the SDK has the low-level server (`lowlevel`), and only its 2.x what is in `sdk2`.
 """
 
 from __future__ import annotations
@@ -24,9 +30,9 @@ if TYPE_CHECKING:
         streamablehttp_client,
     )
     from fastrpc.compat.context import AcceptedElicitation, CancelledElicitation, Context, DeclinedElicitation
-    from fastrpc.compat.dependencies import CurrentContext, Depends, get_context
     from fastrpc.compat.errors import McpError, NotOffered
     from fastrpc.compat.errors import McpError as MCPError
+    from fastrpc.compat.functions.dependencies import CurrentContext, Depends, get_context
     from fastrpc.compat.sdk2.resolvers import Elicit, ListRoots, Resolve, Sample
     from fastrpc.compat.server import FastMCP, MCPServer
     from fastrpc.compat.values import (
@@ -94,7 +100,7 @@ _HOMES = {
         "Context",
         "DeclinedElicitation",
     ),
-    "fastrpc.compat.dependencies": ("CurrentContext", "Depends", "get_context"),
+    "fastrpc.compat.functions.dependencies": ("CurrentContext", "Depends", "get_context"),
     "fastrpc.compat.client.endpoints": ("StdioServerParameters",),
     "fastrpc.compat.errors": ("McpError", "NotOffered"),
     "fastrpc.compat.client.fastmcp_client": ("CallToolResult", "Client", "ElicitResult", "MessageHandler"),
@@ -127,7 +133,7 @@ _ALIASES = {
     "PromptError": "ToolError",
     "ResourceError": "ToolError",
 }
-"""Names that stand for the same class here."""
+"""Names of classes that have another name here."""
 
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from fastrpc.compat.answers import AnswerMembers, Sampled, not_offered, roots_object, visited
-from fastrpc.compat.call_session import CallRequestContext, CallSession
+from fastrpc.compat.calls import AnswerMembers, Sampled, not_offered, roots_object, visited
+from fastrpc.compat.calls.session import CallRequestContext, CallSession
 from fastrpc.compat.field_types import ModelType
 from fastrpc.compat.models import typed
 from fastrpc.compat.values import plain
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm, Unpack
 
     from fastrpc.client_requests.elicitation import ElicitResult
-    from fastrpc.compat.options import FormOptions
+    from fastrpc.compat.highlevel.options import FormOptions
     from fastrpc.context import Context as PlainContext
     from fastrpc.context import Done
     from fastrpc.options import LogLevel
@@ -404,7 +404,7 @@ class Context(Generic[First, Lifespan, Request]):
 
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
         """Return the messages of one of the server's prompts, in `messages`."""
-        return typed("GetPromptResult", await self.fastmcp._prompt(name, arguments))
+        return typed("GetPromptResult", await self.fastmcp._as_client("get_prompt", name, arguments or {}))
 
     if TYPE_CHECKING:
 
@@ -479,7 +479,7 @@ class Context(Generic[First, Lifespan, Request]):
         }
         given = {name: value for name, value in options.items() if value is not None}
         if tools or result_type not in (None, str):
-            from fastrpc.compat.sampling_loop import sampled_with_tools
+            from fastrpc.compat.calls.sampling import sampled_with_tools
 
             hides = bool(mask_error_details)
             return await sampled_with_tools(self.inner, plain(messages), given, tools, result_type, hides)
@@ -524,7 +524,7 @@ class Context(Generic[First, Lifespan, Request]):
 
     @property
     def _owner(self) -> Any:
-        """What stands for the client's connection."""
+        """What identifies the client's connection."""
         channel = self.inner._channel
         return self.fastmcp if channel is None else channel.request.dispatcher
 

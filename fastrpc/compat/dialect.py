@@ -41,7 +41,7 @@ class Dialect:
     enum) is no structured content. `structures_results`: results have output schemas. `structures_lists`:
     lists of anything have, too.
     `meta_in_contents`: resources of these kinds send their ``_meta`` with their contents, prompts with their
-    messages; with `merges_meta` also with contents that have a ``_meta`` of their own.
+    messages; with `merges_meta` also with contents that have a ``_meta``.
     `screens_templates`: the variables of templates may be no paths out of a folder, unless the server says
     otherwise. `refuses_calls`: an McpError of middleware is the JSON-RPC error that answers a tool's call,
     not its result.
@@ -167,7 +167,7 @@ _CALLING = "Error calling tool '{name}': "
 _EXECUTING = "Error executing tool {name}: "
 
 MASKED_READING = ToolStyle(failure_prefix="see the server's log", hides_failures=True)
-"""The style of resources and templates where errors are hidden: not even the exception's class is told."""
+"""The style of resources and templates where errors are hidden: not even the exception's class is sent."""
 
 FASTMCP = Dialect(
     "FastMCP",
@@ -261,7 +261,7 @@ def follow_release(package: str, version: str) -> None:
 
 
 DISTRIBUTIONS = {"fastmcp": ("fastmcp_slim-", "fastmcp-"), "mcp": ("mcp-",)}
-"""How the folders begin that tell the version of an installed original."""
+"""How the names of the folders begin that have the version of an installed original."""
 LATEST_KNOWN = {"fastmcp": "4.2.0", "mcp": "2.3.0"}
 """The version of an original that is not installed."""
 

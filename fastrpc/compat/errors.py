@@ -41,8 +41,8 @@ class McpError(RemoteError):
     """A request failed: `error` has the ``code``, the ``message`` and the ``data``, as in the official SDK,
     and so has the exception itself.
 
-    The codes -32000 and -32001 (408 beside the SDK's 1.x) also stand for a connection that has ended and for
-    a time limit. Takes these three values, or an ErrorData.
+    The codes -32000 and -32001 (408 beside the SDK's 1.x) also mean that a connection has ended, and
+    that a time limit is over. Takes these three values, or an ErrorData.
     """
 
     code: int = 0

@@ -6,8 +6,8 @@ are imported when they are first used. docs/compat.md says what works, what diff
 
 from __future__ import annotations
 
-from fastrpc.compat import served_names
-from fastrpc.compat.fastmcp_homes import HOMES
+from fastrpc.compat.names import load as _load
+from fastrpc.compat.names.homes import HOMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +74,13 @@ if TYPE_CHECKING:
         ResourceTemplate,
         TextResource,
     )
+    from fastrpc.compat.components.resource_security import (
+        DEFAULT_RESOURCE_SECURITY,
+        INHERIT_SECURITY,
+        InheritSecurity,
+        ResourceSecurity,
+        ResourceSecurityError,
+    )
     from fastrpc.compat.components.standalone import (
         prompt,
         resource,
@@ -92,7 +99,17 @@ if TYPE_CHECKING:
         VersionSpec,
     )
     from fastrpc.compat.context import AcceptedElicitation, CancelledElicitation, Context, DeclinedElicitation
-    from fastrpc.compat.dependencies import (
+    from fastrpc.compat.errors import (
+        DisabledError,
+        McpError,
+        NotFoundError,
+        NotOffered,
+        PromptError,
+        ResourceError,
+        ValidationError,
+    )
+    from fastrpc.compat.errors import ToolFailure as ToolError
+    from fastrpc.compat.functions.dependencies import (
         CurrentAccessToken,
         CurrentContext,
         CurrentFastMCP,
@@ -106,17 +123,40 @@ if TYPE_CHECKING:
         get_context,
         get_server,
     )
-    from fastrpc.compat.errors import (
-        DisabledError,
-        McpError,
-        NotFoundError,
-        NotOffered,
-        PromptError,
-        ResourceError,
-        ValidationError,
+    from fastrpc.compat.highlevel.lifespans import (
+        ComposedLifespan,
+        ContextManagerLifespan,
+        Lifespan,
+        lifespan,
     )
-    from fastrpc.compat.errors import ToolFailure as ToolError
-    from fastrpc.compat.fastmcp_parts import (
+    from fastrpc.compat.highlevel.settings import settings
+    from fastrpc.compat.http.headers import get_http_headers, get_http_request
+    from fastrpc.compat.middleware.base import CallNext, Middleware, MiddlewareContext
+    from fastrpc.compat.middleware.caching import (
+        CallToolSettings,
+        GetPromptSettings,
+        ListPromptsSettings,
+        ListResourcesSettings,
+        ListToolsSettings,
+        ReadResourceSettings,
+        ResponseCachingMiddleware,
+    )
+    from fastrpc.compat.middleware.error_handling import ErrorHandlingMiddleware, RetryMiddleware
+    from fastrpc.compat.middleware.logging import LoggingMiddleware, StructuredLoggingMiddleware
+    from fastrpc.compat.middleware.ping import PingMiddleware
+    from fastrpc.compat.middleware.rate_limiting import (
+        RateLimitError,
+        RateLimitingMiddleware,
+        SlidingWindowRateLimitingMiddleware,
+    )
+    from fastrpc.compat.middleware.response_limiting import ResponseLimitingMiddleware
+    from fastrpc.compat.middleware.timing import DetailedTimingMiddleware, TimingMiddleware
+    from fastrpc.compat.middleware.tool_injection import (
+        PromptToolMiddleware,
+        ResourceToolMiddleware,
+        ToolInjectionMiddleware,
+    )
+    from fastrpc.compat.names.installed import (
         Approval,
         Auth0MCPProvider,
         Auth0Provider,
@@ -160,40 +200,11 @@ if TYPE_CHECKING:
         WorkOSProvider,
         WorkOSTokenVerifier,
     )
-    from fastrpc.compat.http.headers import get_http_headers, get_http_request
-    from fastrpc.compat.lifespans import (
-        ComposedLifespan,
-        ContextManagerLifespan,
-        Lifespan,
-        lifespan,
+    from fastrpc.compat.names.utilities import (
+        configure_logging,
+        format_description_with_responses,
+        get_logger,
     )
-    from fastrpc.compat.loggers import configure_logging, get_logger
-    from fastrpc.compat.middleware.base import CallNext, Middleware, MiddlewareContext
-    from fastrpc.compat.middleware.caching import (
-        CallToolSettings,
-        GetPromptSettings,
-        ListPromptsSettings,
-        ListResourcesSettings,
-        ListToolsSettings,
-        ReadResourceSettings,
-        ResponseCachingMiddleware,
-    )
-    from fastrpc.compat.middleware.error_handling import ErrorHandlingMiddleware, RetryMiddleware
-    from fastrpc.compat.middleware.logging import LoggingMiddleware, StructuredLoggingMiddleware
-    from fastrpc.compat.middleware.ping import PingMiddleware
-    from fastrpc.compat.middleware.rate_limiting import (
-        RateLimitError,
-        RateLimitingMiddleware,
-        SlidingWindowRateLimitingMiddleware,
-    )
-    from fastrpc.compat.middleware.response_limiting import ResponseLimitingMiddleware
-    from fastrpc.compat.middleware.timing import DetailedTimingMiddleware, TimingMiddleware
-    from fastrpc.compat.middleware.tool_injection import (
-        PromptToolMiddleware,
-        ResourceToolMiddleware,
-        ToolInjectionMiddleware,
-    )
-    from fastrpc.compat.openapi_descriptions import format_description_with_responses
     from fastrpc.compat.providers.base import (
         AggregateProvider,
         Provider,
@@ -220,16 +231,14 @@ if TYPE_CHECKING:
         SkillsDirectoryProvider,
         VSCodeSkillsProvider,
     )
-    from fastrpc.compat.proxies import create_proxy
-    from fastrpc.compat.resource_security import (
-        DEFAULT_RESOURCE_SECURITY,
-        INHERIT_SECURITY,
-        InheritSecurity,
-        ResourceSecurity,
-        ResourceSecurityError,
+    from fastrpc.compat.providers.upstream import (
+        FastMCPProxy,
+        OpenAPIProvider,
+        ProxyClient,
+        ProxyProvider,
+        StatefulProxyClient,
     )
-    from fastrpc.compat.server import FastMCP
-    from fastrpc.compat.server_settings import settings
+    from fastrpc.compat.server import FastMCP, create_proxy
     from fastrpc.compat.transforms.as_tools import (
         PromptsAsTools,
         ResourcesAsTools,
@@ -259,13 +268,6 @@ if TYPE_CHECKING:
     )
     from fastrpc.compat.transforms.tool_transform import (
         ToolTransform,
-    )
-    from fastrpc.compat.upstream_providers import (
-        FastMCPProxy,
-        OpenAPIProvider,
-        ProxyClient,
-        ProxyProvider,
-        StatefulProxyClient,
     )
     from fastrpc.compat.values import (
         AssistantMessage,
@@ -528,7 +530,7 @@ _ALIASES = {
     "ToolError": "ToolFailure",
     "InvalidSignature": "DefinitionError",
 }
-"""Names that stand for a class of another name here."""
+"""Names of classes that have another name here."""
 
 _MODULE_ALTERNATIVES: dict[str, str] = {}
 """Names that are not supported, and the alternatives."""
@@ -537,4 +539,4 @@ _MODULE_ALTERNATIVES: dict[str, str] = {}
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        return served_names.load(globals(), HOMES, _ALIASES, name)
+        return _load(globals(), HOMES, _ALIASES, name)

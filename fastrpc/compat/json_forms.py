@@ -1,7 +1,7 @@
 """What the originals send of values that JSON has no form for: NaN as null, bytes and paths as their text, a
 deque as an array.
 
-`json_form` changes such values alone, wherever they stand in dicts and lists; what the encoder knows (dates,
+`json_form` changes such values alone, also within dicts and lists; what the encoder knows (dates,
 enums, models) is left to it, and an object of an unknown class too: an error where a schema promises
 something of it. `readable_form` has the text of such an object. Costs nothing for plain results.
 """

@@ -7,7 +7,7 @@ what works, what differs and why.
 
 from __future__ import annotations
 
-from fastrpc.compat import served_names
+from fastrpc.compat.names import load as _load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from fastrpc.compat.auth.access import AccessToken, get_access_token
     from fastrpc.compat.auth.provider import TokenVerifier
     from fastrpc.compat.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
-    from fastrpc.compat.catalogue import ToolManager
     from fastrpc.compat.client.callbacks import ClientRequestContext
     from fastrpc.compat.client.endpoints import StdioServerParameters
     from fastrpc.compat.client.extensions import (
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
         ResultClaim,
         advertise,
     )
-    from fastrpc.compat.client.sdk_client import Client, create_connected_server_and_client_session
-    from fastrpc.compat.client.session_group import (
+    from fastrpc.compat.client.group import (
         ClientSessionGroup,
         ClientSessionParameters,
         SseServerParameters,
         StreamableHttpParameters,
     )
+    from fastrpc.compat.client.sdk_client import Client, create_connected_server_and_client_session
     from fastrpc.compat.client.sessions import (
         ClientSession,
         sse_client,
@@ -60,6 +59,11 @@ if TYPE_CHECKING:
         ResourceTemplate,
         TextResource,
     )
+    from fastrpc.compat.components.resource_security import (
+        DEFAULT_RESOURCE_SECURITY,
+        ResourceSecurity,
+        ResourceSecurityError,
+    )
     from fastrpc.compat.components.tools import Tool
     from fastrpc.compat.context import AcceptedElicitation, CancelledElicitation, Context, DeclinedElicitation
     from fastrpc.compat.errors import (
@@ -74,6 +78,7 @@ if TYPE_CHECKING:
     )
     from fastrpc.compat.errors import McpError as MCPError
     from fastrpc.compat.errors import ToolFailure as ToolError
+    from fastrpc.compat.highlevel.catalogue import ToolManager
     from fastrpc.compat.http.parts import (
         EventId,
         EventMessage,
@@ -86,7 +91,6 @@ if TYPE_CHECKING:
         StreamableHTTPASGIApp,
         StreamableHTTPSessionManager,
     )
-    from fastrpc.compat.loggers import configure_logging, get_logger
     from fastrpc.compat.lowlevel.context import ServerSession
     from fastrpc.compat.lowlevel.options import (
         InitializationOptions,
@@ -96,11 +100,7 @@ if TYPE_CHECKING:
     )
     from fastrpc.compat.lowlevel.running_request import request_ctx
     from fastrpc.compat.lowlevel.server import Server
-    from fastrpc.compat.resource_security import (
-        DEFAULT_RESOURCE_SECURITY,
-        ResourceSecurity,
-        ResourceSecurityError,
-    )
+    from fastrpc.compat.names.utilities import configure_logging, get_logger
     from fastrpc.compat.sdk2.apps import Apps, client_supports_apps
     from fastrpc.compat.sdk2.cache_hints import CACHEABLE_METHODS, CacheHint
     from fastrpc.compat.sdk2.extensions import (
@@ -255,7 +255,7 @@ _HOMES = {
         "StreamableHTTPASGIApp",
         "StreamableHTTPSessionManager",
     ),
-    "fastrpc.compat.client.session_group": (
+    "fastrpc.compat.client.group": (
         "ClientSessionGroup",
         "ClientSessionParameters",
         "SseServerParameters",
@@ -278,7 +278,7 @@ _HOMES = {
         "InvalidRequestState",
         "RequestStateSecurity",
     ),
-    "fastrpc.compat.resource_security": (
+    "fastrpc.compat.components.resource_security": (
         "DEFAULT_RESOURCE_SECURITY",
         "ResourceSecurity",
         "ResourceSecurityError",
@@ -318,11 +318,11 @@ _HOMES = {
         "CACHEABLE_METHODS",
         "CacheHint",
     ),
-    "fastrpc.compat.loggers": (
+    "fastrpc.compat.names.utilities": (
         "configure_logging",
         "get_logger",
     ),
-    "fastrpc.compat.catalogue": ("ToolManager",),
+    "fastrpc.compat.highlevel.catalogue": ("ToolManager",),
     "fastrpc.compat.components.tools": ("Tool",),
     "fastrpc.compat.components.function_metadata": (
         "ArgModelBase",
@@ -409,7 +409,7 @@ _ALIASES = {
     "ResourceCsp": "ResourceCSP",
     "ToolError": "ToolFailure",
 }
-"""Names that stand for a class of another name here."""
+"""Names of classes that have another name here."""
 
 _MODULE_ALTERNATIVES: dict[str, str] = {}
 """Names that are not supported, and the alternatives."""
@@ -418,4 +418,4 @@ _MODULE_ALTERNATIVES: dict[str, str] = {}
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        return served_names.load(globals(), _HOMES, _ALIASES, name)
+        return _load(globals(), _HOMES, _ALIASES, name)

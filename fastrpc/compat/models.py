@@ -203,7 +203,7 @@ def typed_notification(message: dict[str, Any]) -> Any:
         return Notification(raw)
     found = model.model_validate(raw)
     union = getattr(types, "ServerNotification", None)
-    return union(found) if isinstance(union, type) else found  # a model of its own up to 1.x
+    return union(found) if isinstance(union, type) else found  # a model up to 1.x
 
 
 def dumped(value: Any) -> Any:

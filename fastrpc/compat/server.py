@@ -10,24 +10,25 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
-from fastrpc.compat import catalogue, composition, interception, serving
-from fastrpc.compat.answers import not_offered
-from fastrpc.compat.authorization import Authorization
-from fastrpc.compat.catalogue import Catalogue
+from fastrpc.compat.calls import not_offered
 from fastrpc.compat.components.objects import Prompt, Resource, ResourceTemplate, describe_arguments
 from fastrpc.compat.components.standalone import component_of, mark_of
 from fastrpc.compat.components.tools import FunctionTool, Tool
 from fastrpc.compat.components.visibility import ComponentVisibility
-from fastrpc.compat.composition import Composition
-from fastrpc.compat.contents_meta import with_meta
 from fastrpc.compat.context import Context
-from fastrpc.compat.declaring import Duplicates, meta_of, prompt_options, tool_definition
 from fastrpc.compat.dialect import FASTMCP, MASKED_READING, SDK_1, SDK_2
 from fastrpc.compat.errors import NotOffered
 from fastrpc.compat.functions import adapted
-from fastrpc.compat.interception import Interception
+from fastrpc.compat.functions.contents_meta import with_meta
+from fastrpc.compat.functions.declaring import Duplicates, meta_of, prompt_options, tool_definition
+from fastrpc.compat.highlevel import middleware
+from fastrpc.compat.highlevel.authorization import Authorization
+from fastrpc.compat.highlevel.catalogue import Catalogue
+from fastrpc.compat.highlevel.middleware import Interception
+from fastrpc.compat.highlevel.mounting import Composition
+from fastrpc.compat.highlevel.request_methods import FASTMCP_METHODS, SDK_METHODS
+from fastrpc.compat.highlevel.serving import Serving
 from fastrpc.compat.sdk2.server import SdkParts
-from fastrpc.compat.serving import Serving
 from fastrpc.compat.values import (
     checked_annotations,
     plain,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from fastrpc import options as own
-    from fastrpc.compat.options import (
+    from fastrpc.compat.highlevel.options import (
         CompatPromptOptions,
         CompatResourceOptions,
         CompatToolOptions,
@@ -78,8 +79,6 @@ _IGNORED = {
 """Options of a server that have no effect here: docs/compat.md says for each what there is instead."""
 
 _SERVER_OPTIONS = {
-    **serving.NOT_OFFERED,
-    **composition.NOT_OFFERED,
     "extensions": "there are none yet",
 }
 CHANGEABLE = ("description", "title", "annotations", "icons", "meta", "tags", "parameters", "output_schema")
@@ -90,10 +89,7 @@ _TOOL_OPTIONS: dict[str, str] = {}
 """Options of components that are not supported, and the alternatives."""
 
 _ALTERNATIVES = {
-    **serving.ALTERNATIVES,
-    **interception.ALTERNATIVES,
-    **composition.ALTERNATIVES,
-    **catalogue.ALTERNATIVES,
+    **middleware.ALTERNATIVES,
     "add_completion_handler": "use @mcp.completion()",
 }
 
@@ -177,12 +173,12 @@ class FastMCP(
             self.disable(tags=set(hidden))
         self._take_middleware(middleware)
         if self.lifespan is not None:
-            from fastrpc.compat.middleware.entering import entering_first
+            from fastrpc.compat.interception.lifespan import entering_first
 
             self._handle(entering_first(self))
-        if self.dialect is not FASTMCP and type(self) not in (SdkFastMCP, MCPServer):
-            self._override_all()
-        self._override_inner_methods()
+        for method in FASTMCP_METHODS if self.dialect is FASTMCP else SDK_METHODS:
+            if getattr(type(self), method) is not getattr(Catalogue, method):  # a subclass has it
+                self._override(method)
         self._begin_sdk_parts()
         for tool in tools:
             self.add_tool(tool)
@@ -192,7 +188,7 @@ class FastMCP(
 
     def get_context(self) -> Context:
         """Return the Context of the running call; outside of calls one that reaches no client."""
-        from fastrpc.compat.dependencies import context_of
+        from fastrpc.compat.functions.dependencies import context_of
 
         return context_of(self)
 
@@ -280,7 +276,7 @@ class FastMCP(
     def _put_last(self, registry: Any) -> None:
         """Put those entries last that are listed so, if there are some."""
         if "_last" in self.__dict__:
-            from fastrpc.compat.components.order import put_last
+            from fastrpc.compat.registered.order import put_last
 
             put_last(self, registry)
 
@@ -345,7 +341,7 @@ class FastMCP(
 
     def _add_screened(self, function: Any, uri: str, rules: Any, options: dict[str, Any]) -> None:
         """Add a template whose variables have to keep rules."""
-        from fastrpc.compat.resource_security import ScreenedTemplate
+        from fastrpc.compat.components.resource_security import ScreenedTemplate
 
         self.registries.templates.add(
             made(ScreenedTemplate, function, {"uri": uri, "security": rules, **options})
@@ -437,7 +433,7 @@ class FastMCP(
         return prompt
 
     def _style_failures(self, definition: Any) -> None:
-        """Have clients told of the exceptions of a prompt, a resource or a template what the original tells:
+        """Send clients what the original sends for exceptions of a prompt, a resource or a template:
         their texts, or nothing of them where they are hidden. A tool has this server's style."""
         hides = self._style.hides_failures
         if definition.kind == "prompt":
@@ -468,7 +464,7 @@ class FastMCP(
         return handler
 
     def _complete_all(self) -> None:
-        """Register the handler for each argument without a completion of its own."""
+        """Register the handler for each argument that has no other completion."""
         if self._completer is None:
             return
         for kind in (self.registries.prompts, self.registries.templates):
@@ -514,6 +510,12 @@ class MCPServer(FastMCP[LifespanResult]):
         def __init__(
             self, name: str | None = None, *texts: str | None, **options: Unpack[MCPServerOptions]
         ) -> None: ...
+
+
+def create_proxy(target: Any, *, name: str | None = None, **options: Any) -> FastMCP:
+    """Return a proxy of what `FastMCP.as_proxy` accepts, as FastMCP 3 and 4 have it. `options` are those of
+    `FastMCP`. Raises ValueError and DefinitionError."""
+    return FastMCP.as_proxy(target, name, **options)
 
 
 # ---------------------------------------------------------------------------------------- internal

@@ -24,7 +24,7 @@ async def serve_stdio(
 ) -> None:
     """Serve until the client disconnects; at the end of input calls in flight have `drain_seconds`.
 
-    `stdin` and `stdout` are descriptors that stand in for 0 and 1, which programs redirect sometimes.
+    `stdin` and `stdout` are descriptors in the place of 0 and 1, which programs redirect sometimes.
 
     A cancellation, as by SIGINT, ends it at once; SIGTERM and SIGHUP, where the program has no handler for
     them, end the process. Raises UsageError if standard input or output is closed, and in a loop that is
@@ -48,7 +48,7 @@ async def serve_stdio(
 
 
 def redirected(stdin: int | None = None, stdout: int | None = None) -> _Redirected:
-    """Have descriptors 0 and 1 stand for these, within `with`; by default for those of `sys.stdin` and
+    """Have descriptors 0 and 1 refer to these, within `with`; by default for those of `sys.stdin` and
     `sys.stdout`, where a program has put other files: it keeps what libraries write to descriptor 1 away
     from the protocol in this way."""
     others = (stdin, stdout)
@@ -71,7 +71,7 @@ def _other_descriptor(file: Any, number: int) -> int | None:
 
 
 class _Redirected:
-    """Has standard descriptors stand for others, within `with`."""
+    """Has standard descriptors refer to others, within `with`."""
 
     def __init__(self, others: dict[int, int | None]) -> None:
         self._others = {number: other for number, other in others.items() if other is not None}

@@ -205,9 +205,9 @@ class ToolResult(ModelType, PlainResult):
         self.structured = plain(value)
 
     def to_mcp_result(self) -> Any:
-        """Return it as the SDK's low-level handlers do. Where a subclass has a method of its own by this
+        """Return it as the SDK's low-level handlers do. Where a subclass has another method of this
         name, what that returns is sent."""
-        from fastrpc.compat.typed_content import sdk_result
+        from fastrpc.compat.calls.typed_content import sdk_result
 
         return sdk_result(self)
 
@@ -290,7 +290,7 @@ def _json_text(value: Any) -> str:
 def tool_value(value: Any) -> Any:
     """Convert the result of a tool: a list with content in it becomes content."""
     if isinstance(value, ToolResult) and type(value) is not ToolResult:
-        from fastrpc.compat.typed_content import has_own_form, in_own_form
+        from fastrpc.compat.calls.typed_content import has_own_form, in_own_form
 
         if has_own_form(value):
             return in_own_form(value)

@@ -20,7 +20,8 @@ class Addresses:
         return uri
 
     def there(self, uri: str) -> str | None:
-        """Return what a URI of the other server is in the mounted one; None if it is none of that one's."""
+        """Return what a URI of the other server is in the mounted one; None if it is not one of the mounted
+        server's."""
         return uri
 
 

@@ -48,9 +48,9 @@ class Prompt(Handler):
     `name`, `title`, `description`, `icons` and `meta` are sent to clients; name and description default to
     the function's own. The other options are those of `Handler`.
 
-    `failure_prefix` begins the error for an exception that is no ToolError, followed by the exception's text;
-    None: clients do not receive that text. `missing_prefix` begins the error for arguments that are missing,
-    followed by their names; None: it has fastrpc's words.
+    `failure_prefix` begins the error for an exception that is not a ToolError, followed by the exception's
+    text; None: clients do not receive that text. `missing_prefix` begins the error for arguments that are
+    missing, followed by their names; None: it has fastrpc's words.
     """
 
     __slots__ = ("description", "failure_prefix", "icons", "meta", "missing_prefix", "title")

@@ -180,8 +180,8 @@ class UriRegistry(OfUris[Entry]):
 
 
 class ToolRegistry(OfTools):
-    """Tools, which may be published by other names than their own: by those they are called, too. What is
-    said of a tool elsewhere (a policy, a log, a count) goes by its own name."""
+    """Tools, which may be published under other names, by which they are also called. Policies, logs and
+    counts use a tool's own name."""
 
     __slots__ = ("_published", "_underscores")
 

@@ -325,7 +325,7 @@ class Resource(_Readable):
         return self.uri
 
     def move(self, addresses: Addresses) -> None:
-        """Have the URI that it has where its server is mounted."""
+        """Take the URI that it has where its server is mounted."""
         self.uri = addresses.here(self.uri)
 
     def describe(self) -> Signature:
@@ -368,7 +368,7 @@ class ResourceTemplate(_Readable):
         return self.uri_template
 
     def move(self, addresses: Addresses) -> None:
-        """Have the template that it has where its server is mounted."""
+        """Take the template that it has where its server is mounted."""
         from fastrpc.protocol.uri_template import Template
 
         self.uri_template = addresses.here(self.uri_template)
@@ -508,7 +508,7 @@ class Provider:
 
         self.prefix = normal(scheme if ":" in scheme else f"{scheme}:")
         self.is_exclusive = False
-        """Whether it reads its URIs whatever resources and templates have them, too."""
+        """Whether it also reads URIs that resources and templates have."""
         self.mime_type = mime_type
         self.ttl = ttl
         self.cache_scope: CacheScope | None = cache_scope

@@ -12,33 +12,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Callable
-    from typing import Any, Protocol
 
     from fastrpc._core.connection import CallsInFlight
-    from fastrpc._core.plan import Plan
     from fastrpc.definitions.handler import Handler
-
-    class AdmittedCall(Protocol):
-        """The part of a `Call` that is needed here."""
-
-        @property
-        def plan(self) -> Plan: ...
-        @property
-        def dispatcher(self) -> Any: ...
-        def start(self) -> object: ...
-
-    class PendingLifespan(Protocol):
-        """A lifespan that has not been entered."""
-
-        def hold(self, call: Any) -> object:
-            """Place the call again once it has been entered."""
+    from fastrpc.engine.lifespan import AdmittedCall, ServerLifespan
 
 
 class CallAdmission:
     """The calls of one server that have been admitted and have not ended."""
 
     def __init__(
-        self, calls: CallsInFlight, pending_lifespan: Callable[[Handler], PendingLifespan | None]
+        self, calls: CallsInFlight, pending_lifespan: Callable[[Handler], ServerLifespan | None]
     ) -> None:
         self._calls = calls
         self._pending_lifespan = pending_lifespan

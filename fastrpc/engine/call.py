@@ -1,29 +1,29 @@
-"""How a call of a handler runs: inline, as a coroutine, or on a worker thread; and how it ends.
+"""How a call that the dispatcher begins runs: inline, as a coroutine, or on a worker thread.
 
-Most calls are served by the compiled connection alone. A call ends exactly once: by its result, its failure,
-its time limit or its cancellation, whichever comes first; what comes later is dropped. Starting a coroutine
-or a thread needs the event loop, for which the first such call may have to wait. Request ids are left to the
-dispatcher.
+Most calls are served by the compiled connection alone. This is for calls of batches, on threads, in a queue,
+and of those whose guard decides later. How a call ends (time limit, cancellation, once for its client) is
+`InFlightCall` (`fastrpc._core.context`). Starting a coroutine or a thread needs the event loop, for which the
+first such call may have to wait. Request ids are left to the dispatcher.
 """
 
 from __future__ import annotations
 
 from _contextvars import copy_context
-from _thread import get_ident
 from time import perf_counter_ns
 
 from fastrpc import forks
 from fastrpc._core.call_info import CallInfo
+from fastrpc._core.context import InFlightCall
 from fastrpc._core.recorder import ticks
 from fastrpc.content import ToolResult
-from fastrpc.engine.request import ENDED, RUNNING, WAITING
-from fastrpc.errors import ArgumentError, CallTimeout, FastrpcError, InternalError, ToolError
+from fastrpc.engine.messages import ENDED, RUNNING, WAITING
+from fastrpc.errors import ArgumentError, FastrpcError, InternalError, ToolError
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
+    from asyncio import AbstractEventLoop
     from collections.abc import Awaitable, Callable
     from typing import Any
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fastrpc.tool_style import ToolStyle
 
 SLOW_NANOSECONDS = 1_000_000_000
-"""Stands for the duration of a call that must not run inline."""
+"""What is recorded as the duration of a call that must not run inline."""
 
 
 class InputRequired(BaseException):
@@ -67,8 +67,8 @@ def input_requests_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
 
 
 class Exited(Exception):
-    """Stands for the SystemExit or KeyboardInterrupt of a coroutine, which its task would let out of the
-    event loop. `error` is the exception itself."""
+    """Raised in the place of the SystemExit or KeyboardInterrupt of a coroutine, which would end the event
+    loop. `error` is the exception itself."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(repr(error))
@@ -91,55 +91,37 @@ async def contained(function: Callable[[], Any]) -> Any:
     return result
 
 
-class Call:
-    """One call of a handler: of a tool, a resource, a prompt or a completion.
+class Call(InFlightCall):
+    """One call of a handler that the dispatcher begins: of a tool, a resource, a prompt or a completion.
 
     It has two ends, usually at the same time: for the client it is over when it is answered or cancelled, for
     the server when its function has returned, which a thread may do later.
     """
 
-    __slots__ = (
-        "arguments",
-        "context",
-        "dispatcher",
-        "known_info",
-        "loop",
-        "plan",
-        "request",
-        "state",
-        "task",
-        "thread",
-        "timer",
-        "variables",
-    )
+    __slots__ = ("arguments", "known_info", "variables")
 
     def __init__(
         self,
-        dispatcher: DispatcherProtocol,
         request: Request,
         plan: Plan,
         arguments: list[Any] | dict[str, Any],
         context: Context | None = None,
     ) -> None:
-        self.dispatcher = dispatcher
-        self.request = request
-        self.plan = plan
-        self.arguments = arguments
-        self.context = context
+        super().__init__(plan, context, request)
         self.state = WAITING
-        self.loop: AbstractEventLoop | None = None
-        self.thread = 0
-        self.task: CallTask | None = None
-        self.timer: TimerHandle | None = None
+        self.arguments = arguments
         self.variables = copy_context()
         """The context variables of the request: the call may begin in another's turn, or on a thread."""
-        request.call = self
         self.known_info: CallInfo | None = None
         """What the guard has seen of the call."""
         if context is None and plan.needs_context:
             from fastrpc.engine.outbound_channel import context_of
 
             self.context = context_of(request)
+
+    @property
+    def dispatcher(self) -> DispatcherProtocol:
+        return self.request.dispatcher
 
     @property
     def info(self) -> CallInfo:
@@ -167,7 +149,6 @@ class Call:
 
     def run_inline(self) -> Any:
         """Call the function on this thread, now, and return what it returns."""
-        self.thread = get_ident()
         self.state = RUNNING
         began = perf_counter_ns()
         try:
@@ -175,12 +156,6 @@ class Call:
         finally:
             self.left()
             self.plan.record_duration(perf_counter_ns() - began)
-
-    def left(self) -> None:
-        """The function has returned or raised, on the thread that answers now."""
-        self.send_rest()
-        self.state = ENDED
-        self.request.call = self.request.channel = None  # as in end()
 
     def await_decision(self, decision: Awaitable[Any]) -> None:
         """Have the guard decide, on the event loop's thread, and begin then; the call is in flight."""
@@ -191,7 +166,6 @@ class Call:
         if self.state == ENDED:  # cancelled meanwhile
             self.dispatcher.runtime.calls.count -= 1
             return
-        self.thread = get_ident()
         self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
         self.task.begin()
 
@@ -201,23 +175,28 @@ class Call:
 
         runtime = self.dispatcher.runtime
         self.task = None
-        error: BaseException | None = None
-        try:
-            check_decision(task.result())
-            if self.info.bound_values() is not None:
-                self.arguments = self.info.current_values()  # which a person may have changed
-        except BaseException as refusal:
-            error = ToolError("the call was cancelled") if task.cancelled() else refusal
+        error = task.call_error()
+        if error is None:
+            try:
+                check_decision(task.value)
+                if self.info.bound_values() is not None:
+                    self.arguments = self.info.current_values()  # which a person may have changed
+            except BaseException as refusal:
+                error = refusal
         if self.state == ENDED or error is not None:
             runtime.calls.count -= 1
             if error is not None:
                 self.request.outcome = self.request.outcome or "refused"
-                self.failed(error)
+                self.end(None, error)
             return
-        if runtime.recorder is not None:
+        self.allowed()
+        runtime.admission.place(CallWithResultMeta(self) if hasattr(self.request, "result_meta") else self)
+
+    def allowed(self) -> None:
+        """The guard has allowed the call: note for its record when that was, and what it states of it."""
+        if self.dispatcher.runtime.recorder is not None:
             self.request.allowed = ticks()
             self.request.take_decided(self.info.decided)
-        runtime.admission.place(CallWithResultMeta(self) if hasattr(self.request, "result_meta") else self)
 
     def start(self) -> None:
         """Begin, on the event loop's thread, unless the call has ended meanwhile."""
@@ -227,11 +206,8 @@ class Call:
             self.dispatcher.runtime.admission.release(self)
             return
         self.state = RUNNING
-        self.thread = get_ident()
-        handler = self.plan.tool
-        loop = self.loop = asyncio.get_running_loop()
-        if handler.timeout_seconds is not None:
-            self.timer = loop.call_later(handler.timeout_seconds, self.expire)
+        loop = asyncio.get_running_loop()
+        self.limit(loop, 0)
         if self.plan.is_async:
             self.variables.run(self.step, loop)
         elif self.plan.inline:  # it has waited for a lifespan
@@ -252,17 +228,6 @@ class Call:
         self.task.begin()
         self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
 
-    def go_on(self, task: CallTask, loop: AbstractEventLoop, seconds: float) -> None:
-        """Take over a coroutine that was begun so many seconds ago and waits."""
-        self.state = RUNNING
-        self.thread = get_ident()
-        self.loop = loop
-        self.task = task
-        task.on_done = self.task_done
-        limit = self.plan.tool.timeout_seconds
-        if limit is not None:
-            self.timer = loop.call_later(max(limit - seconds, 0), self.expire)
-
     def run_late(self) -> None:
         """Call the function on this thread, now, though the request has been put in flight."""
         began = perf_counter_ns()
@@ -275,12 +240,8 @@ class Call:
     # --- the ends -------------------------------------------------------------------------------------
 
     def task_done(self, task: CallTask) -> None:
-        if task.cancelled():
-            self.function_ended(None, ToolError("the call was cancelled"))
-        elif (error := task.exception()) is not None:
-            self.function_ended(None, error)
-        else:
-            self.function_ended(task.result(), None)
+        error = task.call_error()
+        self.function_ended(task.value if error is None else None, error)
 
     def thread_done(self, result: Any, error: BaseException | None, nanoseconds: int) -> None:
         if type(result) is not str and error is None and hasattr(type(result), "__await__"):
@@ -305,70 +266,38 @@ class Call:
         """The function has returned or raised: free its place, and answer unless that has been done."""
         self.dispatcher.leave_if_forked(error)
         self.dispatcher.runtime.admission.release(self)
-        if error is not None:
-            self.failed(error)
-        else:
-            self.returned(result)
+        self.end(result, error)
 
-    def returned(self, result: Any) -> None:
-        self.send_rest()
-        if self.end():
-            self.answer(self.dispatcher.call_returned, result)
-
-    def failed(self, error: BaseException) -> None:
-        self.send_rest()
-        if self.end():
-            self.answer(self.dispatcher.call_raised, error)
-
-    def answer(self, how: Callable[[Call, Any], object], value: Any) -> None:
+    def end(self, result: Any, error: BaseException | None) -> None:
         """Have the dispatcher answer. What that raises concerns this call alone."""
+        self.send_rest()
+        if not self.leave():
+            return
         before = self.dispatcher.connection.output.total
         try:
-            how(self, value)
-        except Exception as error:
+            if error is None:
+                self.answer(result)
+            else:
+                self.dispatcher.call_raised(self, error)
+        except Exception as failure:
             from fastrpc.engine import failed_lines
 
-            failed_lines.end(self.dispatcher, self.request, before, error)
+            failed_lines.end(self.dispatcher, self.request, before, failure)
 
-    def send_rest(self) -> None:
-        """Send what other threads have posted, and a progress report that is held back, before the answer:
-        the last one must arrive."""
-        if self.dispatcher.posted:
-            self.dispatcher.run_posted()
-        if self.request.channel is not None and self.state == RUNNING:
-            self.request.channel.flush()
+    def answer(self, result: Any) -> None:
+        """Have the dispatcher answer with a result."""
+        self.dispatcher.call_returned(self, result)
 
-    def expire(self) -> None:
-        """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
-        seconds = self.plan.tool.timeout_seconds
-        self.failed(CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
-        self.stop()
-
-    def cancel(self, said: dict[str, Any] | None = None) -> None:
-        """The client has cancelled, or is gone: stop the work and answer nothing."""
-        self.request.cancellation = said
-        if self.end():
+    def drop(self) -> None:
+        """Have the dispatcher record the cancelled call."""
+        if self.leave():
             self.dispatcher.call_dropped(self)
-        self.stop()
 
-    def stop(self) -> None:
-        if self.context is not None:
-            self.context.cancelled = True
-        if self.task is not None and not self.task.done():
-            self.task.cancel()
-
-    def end(self) -> bool:
-        """Mark the end for the client; False if the call has ended before."""
-        if self.state == ENDED:
-            return False
+    def leave(self) -> bool:
+        """End the call for its client, and take it out of the queue that it may wait in."""
         if self.state == WAITING:
             self.dispatcher.runtime.admission.withdraw(self)
-        self.state = ENDED
-        # Else a reference cycle would keep call and arguments until a garbage collection.
-        self.request.call = self.request.channel = None
-        if self.timer is not None:
-            self.timer.cancel()
-        return True
+        return super().leave()
 
 
 class CallWithResultMeta(Call):
@@ -378,13 +307,10 @@ class CallWithResultMeta(Call):
     __slots__ = ()
 
     def __init__(self, call: Call) -> None:
-        super().__init__(call.dispatcher, call.request, call.plan, call.arguments, call.context)
+        super().__init__(call.request, call.plan, call.arguments, call.context)
         self.variables = call.variables
 
-    def returned(self, result: Any) -> None:
-        self.send_rest()
-        if not self.end():
-            return
+    def answer(self, result: Any) -> None:
         from json import loads
 
         request = self.request

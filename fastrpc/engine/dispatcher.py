@@ -12,9 +12,9 @@ from fastrpc._core.encoder import TEXT_FORM
 from fastrpc._core.recorder import ticks
 from fastrpc.engine.call import Call, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.known_answers import remember_unknown
-from fastrpc.engine.messages import id_value, key_of
+from fastrpc.engine.messages import CALLED_BY, RECORDED, id_value, key_of
 from fastrpc.engine.outbound import OutboundMessages, tell
-from fastrpc.engine.request import CALLED_BY, RECORDED, RUNNING, WAITING, Request
+from fastrpc.engine.request import Request
 from fastrpc.engine.results import error_object
 from fastrpc.errors import (
     FastrpcError,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from fastrpc._core.connection import Connection
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
-    from fastrpc._core.task import CallTask
     from fastrpc.context import Context
     from fastrpc.engine.batches import Batch
     from fastrpc.engine.ports import MethodProtocol, PendingRequests
@@ -102,7 +101,7 @@ class Dispatcher(OutboundMessages):
 
     @principal.setter
     def principal(self, principal: str) -> None:
-        if principal != self.connection.principal and self.runtime.enforces_filters:
+        if principal != self.connection.principal and self.runtime.filters.enforces_filters:
             self.connection.take_plans({})
         self.connection.principal = principal
 
@@ -167,51 +166,48 @@ class Dispatcher(OutboundMessages):
     key_of = staticmethod(key_of)
     """Returns the key of an id with escapes, among the requests in flight."""
 
-    def coroutine_entry(self) -> Any:
-        """Return what the connection begins coroutines with: the first one is about to be called."""
-        from fastrpc._core.pending import begin_call
-
-        return begin_call
-
-    def call_waits(
-        self, id: bytes, plan: Plan, task: CallTask, stateless: bool, began: int, context: Context
-    ) -> None:
-        """A coroutine with a Context waits, begun at the tick `began`: its call is in flight now."""
-        call = _request_of(context).call
-        call.request.began = call.request.allowed = began
-        self._put_in_flight(call.request)
-        self.runtime.calls.count += 1
-        assert self.loop is not None
-        call.go_on(task, self.loop, self.connection.seconds_since(began))
+    @staticmethod
+    def load_coroutines() -> None:
+        """Import what the connection begins coroutines with: the first one is about to be called."""
+        import fastrpc._core.pending  # noqa: F401
 
     def call_deferred(
         self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], stateless: bool, began: int
     ) -> None:
         """The guard decides later about a call that the connection would have made."""
-        call = _request_of(info.context).call
-        call.arguments, call.known_info = info.bound_values() or [], info
-        call.state = WAITING
+        from fastrpc.engine.guards import check_awaitable
+
+        call = Call(_request_of(info.context), plan, info.bound_values() or [], info.context)
+        call.known_info = info
         call.request.began = began
         try:
+            check_awaitable(decision)
             self._defer(call, decision)
         except Overloaded as error:
             self._refuse(call.request, error)
         except BaseException as error:
             self._put_in_flight(call.request)
             call.request.outcome = "refused"
-            call.failed(error)
+            call.end(None, error)
 
     def call_bound(
-        self, message: Message, plan: Plan, arguments: list[Any] | dict[str, Any], stateless: bool, began: int
+        self,
+        message: Message,
+        plan: Plan,
+        arguments: list[Any] | dict[str, Any],
+        stateless: bool,
+        began: int,
+        *,
+        is_allowed: bool = False,
     ) -> None:
         """Make a call that came at the tick `began` and may not begin on the connection: on a thread, for
-        instance. Its arguments are bound."""
+        instance. Its arguments are bound. `is_allowed`: its guard has decided."""
         request = self.request_type.of(self, message, None)
         request.version = self._version_of(stateless)
         request.began = began
-        self._handle(request, lambda request: self.begin(request, plan, arguments))
+        self._handle(request, lambda request: self.begin(request, plan, arguments, is_allowed=is_allowed))
 
-    def open_call(self, context: Context, line: bytes, plan: Plan) -> None:
+    def open_call(self, context: Context, line: bytes) -> None:
         """Fill in the context of a call that the connection makes, which has been asked for more."""
         from fastrpc._core.message import Message
         from fastrpc.engine.outbound_channel import fill
@@ -220,21 +216,17 @@ class Dispatcher(OutboundMessages):
         message.read(line)
         request = self.request_type.of(self, message, None)
         request.version = self.session.version_of(request.method, request.params)
-        call = Call(self, request, plan, [], context)
-        call.thread = self.thread
-        call.state = RUNNING
+        call = context._call_for(request)
         fill(context, request)
         if context.ended:
-            call.end()
-
-    def call_left(self, context: Context) -> None:
-        """A function has returned that has used its context, before its call is answered."""
-        _request_of(context).call.left()
+            call.leave()
 
     def on_client_idle(self) -> bool:
         """The client has paused: get ready, and say whether the loop will be needed."""
         self.take_plans()
         self.runtime.get_ready()
+        if any(plan.needs_context for plan in self.runtime.plans.tools.values()):
+            from fastrpc.engine import outbound_channel  # noqa: F401  # which the first such call would import
         return self.runtime.needs_loop()
 
     def adopt_version(self, version: str) -> None:
@@ -261,14 +253,14 @@ class Dispatcher(OutboundMessages):
     def take_plans(self) -> dict[str, Plan]:
         """Have the connection call the tools that exist for its principal, or for all that share it, and
         return their plans: the connection may lose them at any moment, to a thread that changes the tools."""
-        plans = self.runtime.plans_for(None if self.connection.shared else self.principal)
+        plans = self.runtime.plans.tools_of(None if self.connection.shared else self.principal)
         if self.connection.plans is not plans:
             self.connection.take_plans(plans)
         return plans
 
     def has_current_plans(self) -> bool:
         """Whether the connection calls what exists for its principal now, who may have another class."""
-        return self.runtime.are_plans_of(self.connection.principal, self.connection.plans)
+        return self.runtime.plans.are_tools_of(self.connection.principal, self.connection.plans)
 
     # --- messages -------------------------------------------------------------------------------------
 
@@ -328,21 +320,21 @@ class Dispatcher(OutboundMessages):
             raise InvalidRequest("id: a request with this id is in flight")
         request.version = self.session.version_of(request.method, request.params)
         method = self.runtime.features.METHODS.get(request.method)
-        if self.runtime.has_upstreams and method is not None and self.runtime.defers(self, request):
+        if self.runtime.has_upstreams and method is not None and self.runtime.upstreams.defers(self, request):
             return None
         if (
             method is None
             or request.version not in method.versions
-            or (method.needs and not getattr(self.runtime, method.needs))
+            or (method.needs and not getattr(self.runtime.description, method.needs))
         ):
             raise self._no_method(request, method)
         if request.method == "initialize" and request.batch is not None:
             raise InvalidRequest("initialize: not allowed in a batch")
         if self.runtime.wrapper is None:
             return method.serve(self, request)
-        from fastrpc.engine import wrappers
+        from fastrpc.engine import wrapped_requests
 
-        return wrappers.serve(self, request, method)
+        return wrapped_requests.serve(self, request, method)
 
     def _no_method(self, request: Request, method: MethodProtocol | None) -> MethodNotFound:
         """Say why there is no such method: for this server, this version, or at all."""
@@ -351,7 +343,7 @@ class Dispatcher(OutboundMessages):
             served = [
                 name
                 for name, each in runtime.features.METHODS.items()
-                if version in each.versions and (not each.needs or getattr(runtime, each.needs))
+                if version in each.versions and (not each.needs or getattr(runtime.description, each.needs))
             ]
             why = suggestion(request.method, served)
         elif version not in method.versions:
@@ -366,11 +358,11 @@ class Dispatcher(OutboundMessages):
         if serve is not None:
             serve(self, message.params or {})
         elif self.runtime.has_upstreams and self.loop is not None:
-            self.runtime.take_notification(message.method or "", message.params or {})
+            self.runtime.upstreams.take_notification(message.method or "", message.params or {})
         if self.runtime.wrapper is not None:
-            from fastrpc.engine import wrappers
+            from fastrpc.engine import wrapped_requests
 
-            wrappers.notify(self, message.method or "", message.params or {})
+            wrapped_requests.notify(self, message.method or "", message.params or {})
 
     def _take_response(self, message: Message) -> None:
         """The client has answered a question of ours; an answer to nothing is dropped."""
@@ -452,7 +444,7 @@ class Dispatcher(OutboundMessages):
         """Return the plan of a tool. Raises InvalidParams for an unknown one."""
         plan = self.take_plans().get(name)
         if plan is None:
-            hint = self.runtime.hint_for(self.principal, self.runtime.registries.tools, name)
+            hint = self.runtime.filters.hint_for(self.principal, self.runtime.registries.tools, name)
             error = UnknownName(f"Unknown tool: {excerpt(name)}{hint}")
             remember_unknown(self, name, error)
             raise error
@@ -460,17 +452,27 @@ class Dispatcher(OutboundMessages):
 
     # --- handlers -----------------------------------------------------------------------------------------
 
-    def begin(self, request: Request, plan: Plan, arguments: list[Any] | dict[str, Any]) -> bytes | None:
+    def begin(
+        self,
+        request: Request,
+        plan: Plan,
+        arguments: list[Any] | dict[str, Any],
+        *,
+        is_allowed: bool = False,
+    ) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
-        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan.
+        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan. `is_allowed`: the
+        guard has decided about the call.
         """
-        call = Call(self, request, plan, arguments)
+        call = Call(request, plan, arguments)
         if self.runtime.recorder is not None:
             request.bound = request.allowed = ticks()
         if plan.guard is not None:
+            from fastrpc.engine.guards import ask
+
             try:
-                decision = plan.guard(call.info)
+                decision = None if is_allowed else ask(plan.guard, call.info)
                 if decision is not None:
                     self._defer(call, decision)
                     return None
@@ -478,8 +480,7 @@ class Dispatcher(OutboundMessages):
                 raise
             except BaseException as error:
                 return self._refusal(call, error)
-            request.allowed = ticks()
-            request.take_decided(call.info.decided)
+            call.allowed()
         if plan.inline and not plan.is_async and self.runtime.pending_lifespan(plan.tool) is None:
             return self._call_inline(call)
         self._put_in_flight(request)
@@ -498,9 +499,6 @@ class Dispatcher(OutboundMessages):
 
     def _defer(self, call: Call, decision: Awaitable[Any]) -> None:
         """Have a call wait in flight for the decision of its guard. Raises Overloaded."""
-        from fastrpc.engine.guards import check_awaitable
-
-        check_awaitable(decision)
         self.runtime.admission.count_in()
         self._put_in_flight(call.request)
         self.connection.call_in_loop(lambda: call.await_decision(decision))

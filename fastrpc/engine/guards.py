@@ -1,6 +1,9 @@
-"""Combines the guards of one call: those of the server, and of the servers that a handler is mounted from.
+"""The step *guard* of a call that Python makes, and guards of several servers as one.
 
-A single guard of the server itself is put into the plan directly, without this.
+A guard returns None to allow a call, raises to refuse it, or returns an awaitable to decide later. `ask`
+calls it; `allow` also awaits the decision, for a call that a running call makes. The compiled connection has
+the same step for its own calls (`Connection.ask_guard`). A handler that is mounted has the guards of the
+server and of those that it is mounted from (`guarded_by`); a single guard is put into the plan directly.
 """
 
 from __future__ import annotations
@@ -12,18 +15,33 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
 
-    Guard = Callable[[CallInfo], "Awaitable[None] | None"]
+    Guard = Callable[[CallInfo], "Awaitable[object] | None"]
+
+
+def ask(guard: Guard, call: CallInfo) -> Awaitable[object] | None:
+    """Ask a guard about a call. Return None if it allows the call, or an awaitable of its decision, for
+    `check_decision`. Raises what the guard refuses with, and TypeError for any other answer."""
+    decision = guard(call)
+    check_awaitable(decision)
+    return decision
+
+
+async def allow(guard: Guard | None, call: CallInfo) -> None:
+    """Ask a guard, if there is one, and await its decision. Raises as `ask`."""
+    decision = None if guard is None else ask(guard, call)
+    if decision is not None:
+        check_decision(await decision)
 
 
 def guarded_by(guards: Sequence[tuple[str, Guard]]) -> Guard:
     """Return a guard that calls these one after the other, each with its own server's name of the handler;
     the first that raises refuses."""
 
-    def decide(call: CallInfo) -> Awaitable[None] | None:
+    def decide(call: CallInfo) -> Awaitable[object] | None:
         shown = call.name
         for at, (name, guard) in enumerate(guards):
             _rename(call, name)
-            decision = guard(call)
+            decision = ask(guard, call)
             if decision is not None:
                 return _decide_rest(call, decision, guards[at + 1 :], shown)
         call.name = shown
@@ -48,15 +66,13 @@ def rechecked_by(rechecks: Sequence[tuple[str, Callable[[CallInfo], object]]]) -
 
 
 async def _decide_rest(
-    call: CallInfo, decision: Any, guards: Sequence[tuple[str, Guard]], shown: str
+    call: CallInfo, decision: Awaitable[object], guards: Sequence[tuple[str, Guard]], shown: str
 ) -> None:
-    """Await a decision, and call the remaining guards."""
-    check_decision(await check_awaitable(decision))
+    """Await a decision, and ask the remaining guards."""
+    check_decision(await decision)
     for name, guard in guards:
         _rename(call, name)
-        answer: Any = guard(call)
-        if answer is not None:
-            check_decision(await check_awaitable(answer))
+        await allow(guard, call)
     call.name = shown
 
 
@@ -65,11 +81,10 @@ def _rename(call: CallInfo, name: str) -> None:
         call.name = name
 
 
-def check_awaitable(decision: Any) -> Any:
-    """Return what a guard has returned, if it can be awaited. Raises TypeError for anything else."""
+def check_awaitable(decision: Any) -> None:
+    """Raise TypeError for an answer of a guard that is neither None nor an awaitable."""
     if not hasattr(decision, "__await__"):
         check_decision(decision)
-    return decision
 
 
 def check_decision(decision: Any) -> None:

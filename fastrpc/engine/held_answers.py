@@ -2,7 +2,7 @@
 
 `Recorder.holder` is called with the record of a call before its answer leaves, and with what lets the answer
 go: it may be called from any thread, at any time. The call is in flight until then; nothing else waits for
-it. All calls of such a server come to the dispatcher (`Runtime._is_ready`): the connection answers none by
+it. All calls of such a server come to the dispatcher (`CallPlans._is_ready`): the connection answers none by
 itself. Costs some microseconds a call besides what the observer takes. Imported only where an observer holds
 answers; the observer stores the record.
 """
@@ -13,8 +13,8 @@ from functools import partial
 from threading import Lock
 
 from fastrpc._core.recorder import Recorder
+from fastrpc.engine.messages import RECORDED
 from fastrpc.engine.recorded_content import RecordedRequest, RecordingDispatcher
-from fastrpc.engine.request import RECORDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fastrpc._core.call_info import CallInfo, HookChain
     from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.tool import Tool
-    from fastrpc.engine.interfaces import RuntimeProtocol
+    from fastrpc.engine.shared_state import SharedState
 
     Around: TypeAlias = "HookChain | AsyncHooks | WrappedCall"
 
@@ -72,15 +72,14 @@ def _takes(function: Any, count: int) -> bool:
     return least <= count and (count <= most or bool(code.co_flags & _VARIADIC))
 
 
-def around(handler: Handler, runtime: RuntimeProtocol, method: str) -> Around | None:
+def around(handler: Handler, state: SharedState, method: str) -> Around | None:
     """Return what calls a handler within the wrapper of the server and, if it is a tool, its hooks; None if
     there is nothing around it. `method` is the one that calls it.
 
     A mounted handler has what is around it on its own server within that, by the names it has there.
     """
     found: Around | None = None
-    layers = [(handler.name, runtime), *((name, server.runtime) for server, name in handler.origin)]
-    for name, each in reversed(layers):
+    for name, each in reversed(state.mount_path_of(handler)):
         hooks = each.hooks if method == "tools/call" else ()
         matching = [hook for hook in hooks if hook.matches(name)]
         if matching:

@@ -43,7 +43,7 @@ def remember_unknown(dispatcher: DispatcherProtocol, name: str, error: UnknownNa
     """Have the connection answer by itself when this tool is called again: agents repeat a wrong name, and
     looking for what may have been meant takes long."""
     runtime = dispatcher.runtime
-    if runtime.is_filtered:  # another caller's hint, where a connection serves several
+    if runtime.filters.is_filtered:  # another caller's hint, where a connection serves several
         return
     if runtime.wrapper is not None:  # which may answer it
         return

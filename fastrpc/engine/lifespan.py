@@ -11,16 +11,28 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics, tracebacks
-from fastrpc.engine.request import ENDED
+from fastrpc.engine.messages import ENDED
 from fastrpc.errors import FAILURES, ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from fastrpc.engine.call import Call
-    from fastrpc.engine.interfaces import RuntimeProtocol
+    from fastrpc._core.plan import Plan
+
+    class AdmittedCall(Protocol):
+        """The part of a `Call` that decides when it begins."""
+
+        state: str
+
+        @property
+        def plan(self) -> Plan: ...
+        @property
+        def dispatcher(self) -> Any: ...
+        def start(self) -> object: ...
+        def end(self, result: Any, error: BaseException | None) -> object: ...
+
 
 LEAVE_SECONDS = 1.0
 """How long leaving may take; then it is cancelled."""
@@ -31,15 +43,16 @@ LAST_SECONDS = 0.1
 class ServerLifespan:
     """The context manager that `make` returns, entered once for all connections of a server.
 
-    `entered`: calls may run. `watchers` are called, once each, when it has been entered.
+    `entered`: calls may run. `changed` is called when it has been entered, with its value, and when it has
+    been left, with None; then `watchers` are called, once each.
     """
 
-    def __init__(self, make: Callable[[], Any], runtime: RuntimeProtocol) -> None:
+    def __init__(self, make: Callable[[], Any], changed: Callable[[Any], object]) -> None:
         self.entered = False
         self.watchers: set[Callable[[], object]] = set()
         self._make = make
-        self._runtime = runtime
-        self._held: list[Call] = []
+        self._changed = changed
+        self._held: list[AdmittedCall] = []
         self._task: asyncio.Task[None] | None = None
         self._leaving: asyncio.Event | None = None
         self._ready: asyncio.Event | None = None
@@ -51,7 +64,7 @@ class ServerLifespan:
         """Whether there is something to leave."""
         return self._task is not None
 
-    def hold(self, call: Call) -> None:
+    def hold(self, call: AdmittedCall) -> None:
         """Defer a call until the lifespan has been entered; the first call causes that."""
         self._held.append(call)
         if not self._asked:
@@ -104,10 +117,9 @@ class ServerLifespan:
     def _open(self, value: Any) -> None:
         """It has been entered: begin the calls that have waited."""
         self.entered = True
-        self._runtime.state = value
         if self._ready is not None:
             self._ready.set()
-        self._notify_watchers()
+        self._notify_watchers(value)
         held, self._held = self._held, []
         for call in held:
             runtime = call.dispatcher.runtime
@@ -120,11 +132,10 @@ class ServerLifespan:
         """It has been left: the next call enters it anew."""
         self.entered = self._asked = False
         self._task = None
-        self._runtime.state = None
-        self._notify_watchers()
+        self._notify_watchers(None)
 
-    def _notify_watchers(self) -> None:
-        self._runtime.forget_plans()
+    def _notify_watchers(self, value: Any) -> None:
+        self._changed(value)
         watchers, self.watchers = self.watchers, set()
         for watcher in watchers:
             watcher()
@@ -136,7 +147,7 @@ class ServerLifespan:
         held, self._held = self._held, []
         for call in held:
             call.dispatcher.runtime.calls.count -= 1
-            call.failed(self._error())
+            call.end(None, self._error())
 
     def _error(self) -> ToolError:
         return ToolError(f"the server could not start, its lifespan failed: {self._failure}")

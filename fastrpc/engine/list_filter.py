@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from fastrpc._core.plan import Plan
     from fastrpc.definitions.registry import Registry
-    from fastrpc.engine.interfaces import RuntimeProtocol
     from fastrpc.options import Effect, ItemKind, Risk
 
 MOST_CLASSES = 256
@@ -130,22 +129,24 @@ class ListFilter:
         return InternalError("Internal error; see the server's log")
 
 
-def filters_of(runtime: RuntimeProtocol) -> Iterator[tuple[Any, ListFilter]]:
+def filters_of(server: Any, mounts: Iterable[Any]) -> Iterator[tuple[Any, ListFilter]]:
     """The filters of a server and of those that are mounted in it, each with its server."""
-    for each in runtime.server.list_filters:
-        yield runtime.server, each
-    for mounted in runtime.mounts:
-        yield from filters_of(mounted.runtime)
+    for each in server.list_filters:
+        yield server, each
+    for mounted in mounts:
+        yield from filters_of(mounted, mounted.runtime.mounts)
 
 
 class CallerLists:
     """What the classes of callers see of one server, until its registries or its filters change."""
 
-    def __init__(self, runtime: RuntimeProtocol) -> None:
-        self._runtime = runtime
+    def __init__(self, server: Any, mounts: Iterable[Any]) -> None:
+        self.server = server
         self._views: OrderedDict[tuple[Hashable, ...], CallerView] = OrderedDict()
         self._size = 0
-        self._filters = list(dict.fromkeys(filters_of(runtime)))  # of a server that is mounted twice, once
+        self._filters = list(
+            dict.fromkeys(filters_of(server, mounts))
+        )  # of a server that is mounted twice, once
         self._latest: CallerView | None = None
         self._lock = allocate_lock()
         """Protects these; not held while a filter runs."""
@@ -180,11 +181,6 @@ class CallerLists:
             view = views.popitem(last=False)[1]
             view.dropped = True
             self._size -= view.size
-
-    @property
-    def runtime(self) -> RuntimeProtocol:
-        """The shared half of the server whose lists they are."""
-        return self._runtime
 
 
 class CallerView:
@@ -242,7 +238,7 @@ class CallerView:
 
     def refusal_at(self, reader: Any, uri: str, version: str) -> BaseException | None:
         """Return what refuses to notify the class of changes of what a reader has at a URI."""
-        for server in (self._lists.runtime.server, *(each for each, _ in reader.origin)):
+        for server in (self._lists.server, *(each for each, _ in reader.origin)):
             for each, caller_class in self._rules.get(server, ()):
                 found = None if each.refusal is None else each.refusal(caller_class, uri, version)
                 if found is not None:
@@ -277,7 +273,7 @@ class CallerView:
         if uri is None and kind != "tool" and kind != "prompt":
             uri = entry.uri_template if kind == "resource_template" else entry.uri
         effect, risk = (entry.effect, entry.risk) if kind == "tool" else (None, None)
-        for server, name in ((self._lists.runtime.server, entry.name), *origin):
+        for server, name in ((self._lists.server, entry.name), *origin):
             for each, caller_class in self._rules.get(server, ()):
                 if (each.is_enforced or not enforced) and not each.allows(
                     caller_class, ListItem(kind, name, uri, effect, risk)

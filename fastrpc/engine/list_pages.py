@@ -14,23 +14,17 @@ from fastrpc.protocol.versions import STATELESS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
     from fastrpc.definitions.registry import Registry
     from fastrpc.engine.results import Results
-
-    class Filters(Protocol):
-        """What decides which entries a caller sees (`fastrpc.engine.visibility`)."""
-
-        @property
-        def is_filtered(self) -> bool: ...
-        def view_of(self, principal: str) -> Any: ...
+    from fastrpc.engine.visibility import VisibilityFilters
 
 
 class ListPages:
     """The pages of one server's lists."""
 
-    def __init__(self, server: Any, filters: Filters, results: Results) -> None:
+    def __init__(self, server: Any, filters: VisibilityFilters, results: Results) -> None:
         self.server = server
         self.size: int = server.page_size
         """Entries of a page."""

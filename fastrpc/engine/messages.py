@@ -1,4 +1,5 @@
-"""The ids and notifications of JSON-RPC 2.0, as the engine reads and writes them."""
+"""The ids and notifications of JSON-RPC 2.0, as the engine reads and writes them; the methods whose calls are
+recorded; and the states of a call."""
 
 from __future__ import annotations
 
@@ -8,6 +9,14 @@ from fastrpc.json_encoding import to_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+WAITING = "waiting"
+RUNNING = "running"
+ENDED = "ended"
+
+RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
+"""The methods that call what users wrote, and what they call."""
+CALLED_BY = {kind: method for method, kind in RECORDED.items()}
 
 
 def notification(method: str, params: dict[str, Any] | None = None) -> bytes:

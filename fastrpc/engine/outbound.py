@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.connection import Connection
-    from fastrpc.engine.interfaces import RuntimeProtocol
+    from fastrpc.engine.runtime import Runtime
     from fastrpc.protocol.lifecycle import SessionState
 else:
     from _collections import deque  # without what `collections` imports
@@ -44,7 +44,7 @@ class OutboundMessages:
     session: SessionState
     listening: dict[bytes, Any]
 
-    def __init__(self, runtime: RuntimeProtocol, connection: Connection) -> None:
+    def __init__(self, runtime: Runtime, connection: Connection) -> None:
         self.runtime = runtime
         self.connection = connection
         self.thread = get_ident()
@@ -161,7 +161,7 @@ class OutboundMessages:
         """End subscriptions that this client had at upstream servers, if no other client has them."""
         if self.runtime.has_upstreams:
             for uri in list(uris):
-                self.runtime.unwatch(uri)
+                self.runtime.upstreams.unwatch(uri)
 
     def end_listening(self) -> None:
         """Tell those who listen for changes that there will be none (MCP 2026-07-28: subscriptions)."""

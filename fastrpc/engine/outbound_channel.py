@@ -11,8 +11,7 @@ from _thread import RLock
 from time import monotonic
 
 from fastrpc.context import Context, undeclared
-from fastrpc.engine.messages import id_value, notification
-from fastrpc.engine.request import ENDED, RUNNING
+from fastrpc.engine.messages import ENDED, RUNNING, id_value, notification
 from fastrpc.protocol.versions import PROGRESS_MESSAGES
 
 TYPE_CHECKING = False

@@ -15,6 +15,8 @@ from fastrpc.callers import Caller
 class OutboundChannel(Protocol):
     """The channel from one call to its client, as `fastrpc.Context` uses it."""
 
+    token: str | int | None
+
     @property
     def request(self) -> ClientRequest: ...
     @property
@@ -27,8 +29,6 @@ class OutboundChannel(Protocol):
     def caller(self) -> Caller: ...
     @property
     def capabilities(self) -> dict[str, Any]: ...
-    @property
-    def token(self) -> str | int | None: ...
     def progress(self, report: dict[str, Any]) -> None: ...
     def flush(self) -> None: ...
     def log(self, level: str, data: Any, logger: str | None, rest: dict[str, Any] | None = None) -> None: ...
@@ -43,8 +43,8 @@ class OutboundChannel(Protocol):
 class ClientRequest(Protocol):
     """The client's request that a call serves."""
 
-    @property
-    def version(self) -> str: ...
+    version: str
+
     @property
     def meta(self) -> dict[str, Any]: ...
     @property
@@ -78,12 +78,10 @@ class ResultEncoder(Protocol):
 class MethodProtocol(Protocol):
     """A request method: the versions that have it, what the server needs for it, and its function."""
 
-    @property
-    def versions(self) -> tuple[str, ...]: ...
-    @property
-    def needs(self) -> str: ...
-    @property
-    def serve(self) -> Callable[[Any, Any], bytes | None]: ...
+    versions: tuple[str, ...]
+    needs: str
+    serve: Callable[[Any, Any], bytes | None]
+
     @property
     def lists(self) -> ListMethodProtocol | None:
         """How its list is made, for a method that lists entries."""
@@ -123,7 +121,7 @@ class ApprovalGates(Protocol):
 
 
 class RequestWrapper(Protocol):
-    """Coroutines around the requests of a server: see `fastrpc.engine.wrappers`."""
+    """Coroutines around the requests of a server: see `fastrpc.engine.wrappers` and `wrapped_requests`."""
 
     @property
     def declares_everything(self) -> bool:

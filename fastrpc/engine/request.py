@@ -1,8 +1,8 @@
-"""A request, from the message that brought it to its answer, and the states of the call that serves it."""
+"""A request, from the message that brought it to its answer."""
 
 from __future__ import annotations
 
-from fastrpc.engine.messages import key_of
+from fastrpc.engine.messages import RECORDED, key_of
 from fastrpc.errors import excerpt
 from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, STATELESS
 
@@ -13,21 +13,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from fastrpc._core.message import Message
-    from fastrpc._core.plan import Plan
     from fastrpc.engine.batches import Batch
     from fastrpc.engine.interfaces import CallProtocol, DispatcherProtocol
     from fastrpc.engine.ports import OutboundChannel
     from fastrpc.quotas import Quota
-
-WAITING = "waiting"
-RUNNING = "running"
-ENDED = "ended"
-
-RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
-"""The methods that call what users wrote, and what they call."""
-NO_PLANS: dict[str, Plan] = {}
-"""Those of a principal for whom there are no tools."""
-CALLED_BY = {kind: method for method, kind in RECORDED.items()}
 
 
 class Request:

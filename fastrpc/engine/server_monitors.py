@@ -9,15 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Collection, Iterator, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
     from fastrpc.engine.monitor import Monitor
-
-    class PolledFor(Protocol):
-        """The dispatcher of a connection, as monitors use it."""
-
-        def begin_loop(self) -> None: ...
-        def watch(self) -> None: ...
+    from fastrpc.engine.shared_state import NotifiedDispatcher
 
 
 class Monitors:
@@ -25,7 +20,9 @@ class Monitors:
 
     __slots__ = ("_dispatchers", "_mounts", "_server")
 
-    def __init__(self, server: Any, mounts: Sequence[Any], dispatchers: Collection[PolledFor]) -> None:
+    def __init__(
+        self, server: Any, mounts: Sequence[Any], dispatchers: Collection[NotifiedDispatcher]
+    ) -> None:
         self._server = server
         self._mounts = mounts
         self._dispatchers = dispatchers
@@ -41,7 +38,7 @@ class Monitors:
         """Whether there is a function to call, and no loop that does it."""
         return any(monitor.needed for monitor in self)
 
-    def poll(self, dispatcher: PolledFor) -> bool:
+    def poll(self, dispatcher: NotifiedDispatcher) -> bool:
         """Call the functions before a list is made, unless an event loop calls them.
 
         Returns whether the list may be given again without coming here. The first list needs no loop, so that

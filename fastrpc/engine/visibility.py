@@ -1,4 +1,5 @@
-"""What callers see of a server, and what exists for them (`Server.filter_lists`): one half of `Runtime`.
+"""What clients see of a server: its description (`ServerDescription`), and which entries exist for a caller
+(`VisibilityFilters`, made by `Server.filter_lists`).
 
 Without filters nothing is looked up. With filters the class of a caller is looked up for each request, whose
 lists and plans are then those of its class (`fastrpc.engine.list_filter`).
@@ -6,85 +7,123 @@ lists and plans are then those of its class (`fastrpc.engine.list_filter`).
 
 from __future__ import annotations
 
-from fastrpc.engine.request import NO_PLANS
 from fastrpc.errors import InternalError, suggestion
+from fastrpc.protocol.versions import TASKS_EXTENSION, known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
     from typing import Any
 
-    from fastrpc._core.plan import Plan
     from fastrpc.definitions.registry import Registry
     from fastrpc.engine.list_filter import CallerLists, CallerView
+    from fastrpc.engine.shared_state import SharedState
     from fastrpc.options import ItemKind
+
+
+class ServerDescription:
+    """What a server tells every client of itself (MCP: lifecycle): `info` is its `serverInfo`, `instructions`
+    a text for the model."""
+
+    def __init__(self, state: SharedState) -> None:
+        server = state.server
+        self._state = state
+        self.info: dict[str, Any] = server.info
+        self.instructions: str | None = server.instructions
+        self.extensions: dict[str, Any] | None = server.extensions
+        self._experimental: dict[str, Any] | None = server.experimental
+
+    def capabilities(self, version: str) -> dict[str, Any]:
+        """Return what this server can do, in the form of a version: the same for each client."""
+        found: dict[str, Any] = {"logging": {}, "tools": {"listChanged": True}}
+        found["experimental"] = self._experimental
+        found["extensions"] = self.extensions
+        if self.has_resources:
+            found["resources"] = {"subscribe": True, "listChanged": True}
+        if self.has_prompts:
+            found["prompts"] = {"listChanged": True}
+        if self.has_completions:
+            found["completions"] = {}
+        if self.has_tasks:
+            found["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+            found["extensions"] = {**(self.extensions or {}), TASKS_EXTENSION: {}}
+        return known("ServerCapabilities", found, version)
+
+    def info_of(self, version: str) -> dict[str, Any]:
+        """Return the `serverInfo` (MCP: Implementation), in the form of a version."""
+        return known("Implementation", self.info, version)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the calls of some tool may become tasks."""
+        return any(tool.task is not None for tool in self._state.registries.tools)
+
+    @property
+    def has_resources(self) -> bool:
+        registries = self._state.registries
+        return self._has(registries.resources, registries.templates, registries.providers)
+
+    @property
+    def has_prompts(self) -> bool:
+        return self._has(self._state.registries.prompts)
+
+    @property
+    def has_completions(self) -> bool:
+        """Whether anything completes: prompts and templates complete their enums by themselves."""
+        registries = self._state.registries
+        return self._has(registries.completions, registries.prompts, registries.templates)
+
+    def _has(self, *registries: Registry[Any]) -> bool:
+        """Whether one of these has entries, or what is declared does not follow from the registries: they are
+        filled later."""
+        sources = (self._state.upstream, self._state.wrapper)
+        return any(len(each) for each in registries) or any(
+            each is not None and bool(each.declares_everything) for each in sources
+        )
 
 
 class VisibilityFilters:
     """The filters of a server and of those that are mounted in it, as requests ask them."""
 
-    if TYPE_CHECKING:
-        server: Any
-        mounts: list[Any]
-        registries: Any
-        dispatchers: set[Any]
+    def __init__(self, server: Any, mounts: Sequence[Any]) -> None:
+        self._server = server
+        self._mounts = mounts
+        self.caller_lists: CallerLists | None = None
+        """What the classes of callers see, in the place of ready lists; None until it is asked for."""
 
-        @property
-        def plans(self) -> dict[str, Plan]: ...
-
-    def __init__(self) -> None:
-        self._caller_lists: CallerLists | None = None  # in the place of ready lists, where there are filters
+    def forget(self) -> None:
+        """Ask the filters anew: entries or filters have changed."""
+        self.caller_lists = None
 
     @property
     def is_filtered(self) -> bool:
         """Whether what a list shows depends on who asks for it (`Server.filter_lists`)."""
-        return bool(self.server.list_filters) or any(each.runtime.is_filtered for each in self.mounts)
+        return bool(self._server.list_filters) or any(
+            each.runtime.filters.is_filtered for each in self._mounts
+        )
 
     def view_of(self, principal: str) -> CallerView | None:
         """Return what a principal sees in lists; None: everything. Raises InternalError if a filter fails."""
         if not self.is_filtered:
             return None
-        lists = self._caller_lists  # which another thread may forget
+        lists = self.caller_lists  # which another thread may forget
         if lists is None:
             from fastrpc.engine.list_filter import CallerLists
 
-            runtime: Any = self  # whose other half has the registries
-            lists = self._caller_lists = CallerLists(runtime)
+            lists = self.caller_lists = CallerLists(self._server, self._mounts)
         return lists.view(principal)
 
     @property
     def enforces_filters(self) -> bool:
         """Whether what exists depends on who calls."""
-        own = any(each.is_enforced for each in self.server.list_filters)
-        return own or any(each.runtime.enforces_filters for each in self.mounts)
+        own = any(each.is_enforced for each in self._server.list_filters)
+        return own or any(each.runtime.filters.enforces_filters for each in self._mounts)
 
     @property
     def classifies_calls(self) -> bool:
         """Whether what exists for a caller has to be looked up for each call."""
-        own = any(each.decides_calls for each in self.server.list_filters)
-        return own or any(each.runtime.classifies_calls for each in self.mounts)
-
-    def plans_for(self, principal: str | None) -> dict[str, Plan]:
-        """Return the call plans of the tools that exist for a principal, or, if it is None, for all; none if
-        a filter fails, of which the log tells."""
-        if not self.enforces_filters:
-            return self.plans
-        try:
-            view = None if principal is None else self.view_of(principal)
-            return NO_PLANS if view is None else view.plans(self.plans)
-        except InternalError:
-            return NO_PLANS
-
-    def are_plans_of(self, principal: str, plans: dict[str, Plan]) -> bool:
-        """Whether these are the plans of what exists for a principal now; asked before each call where
-        `classifies_calls`."""
-        lists = self._caller_lists
-        if lists is None:
-            return self.plans_for(principal) is plans
-        try:
-            return lists.view(principal).plans(self.plans) is plans
-        except InternalError:
-            return False
+        own = any(each.decides_calls for each in self._server.list_filters)
+        return own or any(each.runtime.filters.classifies_calls for each in self._mounts)
 
     def has_for(self, principal: str, kind: ItemKind, entry: Any) -> bool:
         """Whether an entry exists for a principal. Raises InternalError if a filter fails."""
@@ -102,13 +141,3 @@ class VisibilityFilters:
             return suggestion(key, [entry.key for entry in self.entries_for(principal, registry)])
         except InternalError:  # the log tells of the filter
             return ""
-
-    def notify_lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
-        """Forget what filters have shown, and notify the clients of this process. Thread-safe."""
-        self._caller_lists, enforced = None, self.enforces_filters
-        for dispatcher in list(self.dispatchers):
-            if enforced:
-                dispatcher.forget_plans()
-            if concerns is None or concerns(dispatcher.principal):
-                for kind in ("tool", "resource", "prompt"):
-                    dispatcher.list_changed(kind)

@@ -1,10 +1,9 @@
-"""Coroutines around the requests of a server: calls of tools, resources and prompts, lists, the handshake.
+"""Coroutines around the calls of a server's tools, resources and prompts.
 
 A `RequestWrapper` (`fastrpc.engine.ports`) says which requests it wraps. A wrapped call has a `WrappedCall`
 in the slot `around` of its plan, within that server's guards and around its hooks; a mounted handler has one
-for each server that wraps it, that of the served one outermost. Any other wrapped request, and a call whose
-name or arguments are refused before there is a plan to follow, is served by `serve`, as a call without a
-handler. A request that is not wrapped costs nothing more. The wrapper decides what the coroutines do.
+for each server that wraps it, that of the served one outermost. Other requests are wrapped by
+`fastrpc.engine.wrapped_requests`. The wrapper decides what the coroutines do.
 """
 
 from __future__ import annotations
@@ -12,13 +11,7 @@ from __future__ import annotations
 from functools import partial
 from time import perf_counter_ns
 
-from fastrpc import tracebacks
 from fastrpc._core.plan import Plan
-from fastrpc.context import Context
-from fastrpc.definitions.handler import Handler
-from fastrpc.engine.request import RECORDED
-from fastrpc.errors import InternalError, InvalidParams, ProtocolError, ResourceNotFound, ToolError
-from fastrpc.protocol.pagination import cursor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc._core.task import CallTask
-    from fastrpc.engine.interfaces import DispatcherProtocol
-    from fastrpc.engine.ports import ListMethodProtocol, MethodProtocol, RequestWrapper
-    from fastrpc.engine.request import Request
+    from fastrpc.definitions.handler import Handler
+    from fastrpc.engine.ports import RequestWrapper
 
 
 class SyncInvoker:
@@ -107,161 +98,19 @@ async def call_within(call: CallInfo, plan: Plan, name: str, bound: list[Any]) -
     """Call another handler in the place of the one of a running call, within its own guards and hooks but not
     within the wrapper that asks for it. Raises what the guard or the handler raises."""
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.engine.guards import check_awaitable, check_decision
+    from fastrpc.engine.guards import allow
 
     info = CallInfo(plan, name, call.principal, bound, call.context)
-    if plan.guard is not None:
-        decision = plan.guard(info)
-        if decision is not None:
-            check_decision(await check_awaitable(decision))
+    await allow(plan.guard, info)
+    return await proceed_within(plan, info)
+
+
+def proceed_within(plan: Plan, call: CallInfo) -> Any:
+    """Return an awaitable of what is within the wrapper of the server that has made a plan; of all that is
+    around the function, if that server has none."""
     layer: Any = plan.around
-    while not isinstance(layer, WrappedCall):
+    while layer is not None and not isinstance(layer, WrappedCall):
         layer = layer.inner
-    return await layer.proceed(info)
-
-
-# --- requests without a plan of their own -----------------------------------------------------------------
-
-
-class WrappedRequest(Handler):
-    """What the call of such a request has as its handler."""
-
-    __slots__ = ("description",)
-    kind = "request"
-    mime_type = ttl = cache_scope = None
-
-    def __init__(self, method: str) -> None:
-        super().__init__(_no_function, name=method)
-        self.description: str | None = None
-
-
-async def _no_function() -> None:
-    """Stands where a handler has its function; what is around it serves the request."""
-
-
-def serve(dispatcher: DispatcherProtocol, request: Request, method: MethodProtocol) -> bytes | None:
-    """Serve a request of a server that has a wrapper. Raises ProtocolError."""
-    runtime = dispatcher.runtime
-    wrapper = runtime.wrapper
-    assert wrapper is not None
-    if request.method in RECORDED:
-        try:
-            return method.serve(dispatcher, request)
-        except (InvalidParams, ResourceNotFound) as error:
-            if not request.target or not wrapper.wraps_calls(request.method):
-                raise
-            encoder = runtime.features.encoder_of(request.method)
-            return _begin(dispatcher, request, partial(_refuse, error), encoder)
-    if not wrapper.wraps_requests(request.method):
-        return method.serve(dispatcher, request)
-    if method.lists is None:
-        return _begin(dispatcher, request, partial(_serve_plainly, dispatcher, request, method), PLAIN)
-    return _begin(dispatcher, request, partial(method.lists.entries, request), ListEncoder(method.lists))
-
-
-def _begin(
-    dispatcher: DispatcherProtocol, request: Request, proceed: Callable[[], Any], encoder: Any
-) -> bytes | None:
-    """Begin a call that has the wrapper around what would serve the request."""
-    wrapper = dispatcher.runtime.wrapper
-    assert wrapper is not None
-
-    def around(call: CallInfo) -> Any:
-        return wrapper.request(request, call, proceed)
-
-    plan = Plan(
-        WrappedRequest(request.method),
-        request.method,
-        _no_function,
-        None,
-        inline=False,
-        adaptive=False,
-        is_async=True,
-        context_kind=Context,
-        kind="completion",  # of which no record is written
-        target=request.method,
-        encoder=encoder,
-        around=around,
-    )
-    return dispatcher.begin(request, plan, [])
-
-
-async def _refuse(error: ProtocolError) -> Any:
-    raise error
-
-
-async def _serve_plainly(
-    dispatcher: DispatcherProtocol, request: Request, method: MethodProtocol
-) -> bytes | None:
-    return method.serve(dispatcher, request)
-
-
-# --- notifications ----------------------------------------------------------------------------------------
-
-
-def notify(dispatcher: DispatcherProtocol, method: str, params: dict[str, Any]) -> None:
-    """Show the wrapper a notification, in the event loop; it has been handled, and nothing waits."""
-    wrapper = dispatcher.runtime.wrapper
-    if wrapper is not None and wrapper.wraps_notifications():
-        dispatcher.connection.call_in_loop(partial(_show, wrapper, dispatcher, method, params))
-
-
-def _show(
-    wrapper: RequestWrapper, dispatcher: DispatcherProtocol, method: str, params: dict[str, Any]
-) -> None:
-    import asyncio
-
-    from fastrpc._core.task import task_of
-
-    def shown(task: CallTask) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            tracebacks.report(f"{method}: its wrapper failed", error)
-
-    task_of(wrapper.notification(dispatcher, method, params), asyncio.get_running_loop(), shown).begin()
-
-
-# --- encoders ---------------------------------------------------------------------------------------------
-
-
-def _failure_of(handler: Handler, error: BaseException) -> InternalError:
-    """Return the error for a failed request that has no result for failures."""
-    if isinstance(error, ToolError):
-        return InternalError(str(error))
-    tracebacks.report(handler, error)
-    return InternalError(f"{handler.name} failed; see the server's log")
-
-
-class PlainEncoder:
-    """Passes on the result that a method has made."""
-
-    is_text = False
-
-    @staticmethod
-    def encode(request: Request, handler: Handler, value: bytes) -> bytes:
-        return value
-
-    @staticmethod
-    def failure(request: Request, handler: Handler, error: BaseException) -> bytes:
-        raise _failure_of(handler, error)
-
-
-PLAIN = PlainEncoder()
-
-
-class ListEncoder:
-    """Makes a page of the entries that a wrapper has returned: objects with a `key`, and a `descriptor` for
-    each version."""
-
-    is_text = False
-
-    def __init__(self, lists: ListMethodProtocol) -> None:
-        self._lists = lists
-
-    def encode(self, request: Request, handler: Handler, value: list[Any]) -> bytes:
-        cursor = cursor_of(request.params)
-        return request.dispatcher.runtime.pages.of_entries(self._lists.member, value, cursor, request.version)
-
-    @staticmethod
-    def failure(request: Request, handler: Handler, error: BaseException) -> bytes:
-        raise _failure_of(handler, error)
+    if layer is None:
+        return enter(plan.tool, plan.around, SyncInvoker(plan.tool), call)
+    return layer.proceed(call)

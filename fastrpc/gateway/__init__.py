@@ -254,7 +254,7 @@ class Gateway:
         found = []
         for member in self.members.values():
             upstream = member.upstream
-            if name.startswith(member.prefix) and (upstream is None or not upstream.is_listed):
+            if name.startswith(member.prefix) and (upstream is None or not upstream.features.is_listed):
                 if member.unused == DENIED:
                     continue
                 if member.failure:

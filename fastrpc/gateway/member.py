@@ -65,7 +65,7 @@ class GatewayMember:
     def is_untried(self) -> bool:
         """Whether its features are unknown and no attempt to start it has failed."""
         upstream = self.upstream
-        return upstream is not None and not upstream.is_listed and upstream.failure is None
+        return upstream is not None and not upstream.features.is_listed and upstream.failure is None
 
     @property
     def failure(self) -> str:
@@ -73,7 +73,7 @@ class GatewayMember:
         upstream = self.upstream
         if upstream is None:
             return self.problem
-        return upstream.reason if upstream.known and not upstream.is_listed else ""
+        return upstream.reason if upstream.known and not upstream.features.is_listed else ""
 
     def state(self) -> tuple[str, str]:
         """Return the state, and the reason for it or "". Callable on any thread."""

@@ -8,7 +8,7 @@ which lists lack the name of a call that was answered as unknown. Pure.
 from __future__ import annotations
 
 from fastrpc.callers import Caller, owner_of
-from fastrpc.engine.request import CALLED_BY
+from fastrpc.engine.messages import CALLED_BY
 from fastrpc.guard import cel
 from fastrpc.guard.callers import claims
 from fastrpc.guard.guard import CallTarget

@@ -369,7 +369,7 @@ class Guard:
         if self._server is None:
             return ""
         runtime = self._server.runtime
-        return runtime.hint_for(call.principal, runtime.registries.resources, call.name)
+        return runtime.filters.hint_for(call.principal, runtime.registries.resources, call.name)
 
     def _refused(
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from fastrpc.engine.request import RECORDED
+from fastrpc.engine.messages import RECORDED
 from fastrpc.errors import ProtocolError
 
 TYPE_CHECKING = False

@@ -28,8 +28,8 @@ class Method:
     """A request method: the versions that have it, and the function that serves it.
 
     `serve` returns the result as JSON text, or None when it will answer later. `needs` names the property
-    of the runtime that says whether this server has anything for the method; without it all have. `lists`
-    says how the entries of a list are found where something is done with them before they are sent.
+    of `ServerDescription` that says whether this server has anything for the method; without it all have.
+    `lists` says how the entries of a list are found where something is done with them before they are sent.
     """
 
     __slots__ = ("lists", "needs", "serve", "versions")

@@ -48,7 +48,7 @@ def wanted(request: Request, runtime: Runtime, entry: Any) -> tuple[Plan | None,
     if completion is None:
         return None, Completions(matching(value, choices_of(parameter.schema)))
     bound = [value, others][: len(completion.signature.parameters)]
-    return runtime.plan_for(completion, COMPLETION_ENCODER), bound
+    return runtime.plans.of_handler(completion, COMPLETION_ENCODER), bound
 
 
 def reference_of(params: dict[str, Any]) -> tuple[str, str]:
@@ -66,12 +66,12 @@ def _referred(dispatcher: Dispatcher, params: dict[str, Any]) -> Any:
     """Return the prompt or template that ``ref`` names. Raises InvalidParams if there is none, or none that
     the principal sees in a list: no guard is called for completions."""
     kind, key = reference_of(params)
-    runtime, principal = dispatcher.runtime, dispatcher.principal
-    registries = runtime.registries
+    filters, principal = dispatcher.runtime.filters, dispatcher.principal
+    registries = dispatcher.runtime.registries
     registry: Registry[Any] = registries.prompts if kind == "prompt" else registries.templates
     entry = registry.get(key)
-    if entry is None or (runtime.is_filtered and entry not in runtime.entries_for(principal, registry)):
-        hint = runtime.hint_for(principal, registry, key)
+    if entry is None or (filters.is_filtered and entry not in filters.entries_for(principal, registry)):
+        hint = filters.hint_for(principal, registry, key)
         raise InvalidParams(f"ref: unknown {registry.kind}: {excerpt(key)}{hint}")
     return entry
 

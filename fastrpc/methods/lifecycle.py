@@ -20,15 +20,15 @@ def initialize(dispatcher: Dispatcher, request: Request) -> bytes:
     connection.open = True
     connection.structured = version in STRUCTURED
     connection.take_plans(connection.plans)  # and forget a list made for another version
-    runtime = dispatcher.runtime
-    dispatcher.session.offered = runtime.capabilities(version)
+    description = dispatcher.runtime.description
+    dispatcher.session.offered = description.capabilities(version)
     result: dict[str, Any] = {
         "protocolVersion": version,
         "capabilities": dispatcher.session.offered,
-        "serverInfo": runtime.server_info_of(version),
+        "serverInfo": description.info_of(version),
     }
-    if runtime.instructions is not None:
-        result["instructions"] = runtime.instructions
+    if description.instructions is not None:
+        result["instructions"] = description.instructions
     return dumps(result)
 
 
@@ -47,16 +47,16 @@ def ping(dispatcher: Dispatcher, request: Request) -> bytes:
 
 def discover(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return the server's capabilities and complete `serverInfo` without a handshake (MCP 2026-07-28)."""
-    runtime = dispatcher.runtime
+    description = dispatcher.runtime.description
     result: dict[str, Any] = {
         "supportedVersions": [STATELESS],
-        "capabilities": runtime.capabilities(STATELESS),
-        **runtime.pages.caching(STATELESS),
+        "capabilities": description.capabilities(STATELESS),
+        **dispatcher.runtime.pages.caching(STATELESS),
         "resultType": "complete",
-        "_meta": {SERVER_KEY: runtime.server_info_of(STATELESS)},
+        "_meta": {SERVER_KEY: description.info_of(STATELESS)},
     }
-    if runtime.instructions is not None:
-        result["instructions"] = runtime.instructions
+    if description.instructions is not None:
+        result["instructions"] = description.instructions
     return dumps(result)
 
 

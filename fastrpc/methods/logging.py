@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from fastrpc.engine.interfaces import DispatcherProtocol
+    from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
 
 DEFAULT_LEVEL = "info"
 
 
-def set_level(dispatcher: DispatcherProtocol, request: Request) -> bytes:
+def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
     """Set the level of the session."""
     level = request.params.get("level")
     if not isinstance(level, str) or level not in LOG_LEVELS:
@@ -61,7 +61,7 @@ def log_to_sessions(
     return sum(log_to_session(each, level, data, logger) for each in chosen)
 
 
-def log_to_session(dispatcher: DispatcherProtocol, level: str, data: Any, logger: str | None) -> bool:
+def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | None) -> bool:
     """Send a message that belongs to no call, and return True, if the client has asked for its level."""
     if not _wanted(level, dispatcher.session.log_level):
         return False

@@ -47,7 +47,7 @@ def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:
 async def listed_prompts(request: Request) -> list[Any]:
     """Return the prompts that the principal sees."""
     runtime = request.dispatcher.runtime
-    return runtime.entries_for(request.dispatcher.principal, runtime.registries.prompts)
+    return runtime.filters.entries_for(request.dispatcher.principal, runtime.registries.prompts)
 
 
 def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
@@ -57,14 +57,14 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
     arguments = texts_member(params, "arguments", "arguments")
     prompts = dispatcher.runtime.registries.prompts
     prompt = prompts.get(name)
-    if prompt is None or not dispatcher.runtime.has_for(dispatcher.principal, "prompt", prompt):
-        hint = dispatcher.runtime.hint_for(dispatcher.principal, prompts, name)
+    if prompt is None or not dispatcher.runtime.filters.has_for(dispatcher.principal, "prompt", prompt):
+        hint = dispatcher.runtime.filters.hint_for(dispatcher.principal, prompts, name)
         raise UnknownName(f"Unknown prompt: {excerpt(name)}{hint}")
     try:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:
         raise unbound(prompt, arguments, error) from None
-    plan = dispatcher.runtime.plan_for(prompt, PROMPT_ENCODER)
+    plan = dispatcher.runtime.plans.of_handler(prompt, PROMPT_ENCODER)
     keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, bound)
 

@@ -35,14 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from fastrpc._core.call_info import CallInfo
     from fastrpc.definitions.registry import Registries
     from fastrpc.definitions.resource import Provider, ResourceTemplate
     from fastrpc.engine.dispatcher import Dispatcher
-    from fastrpc.engine.interfaces import RuntimeProtocol
     from fastrpc.engine.list_filter import CallerView
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
+    from fastrpc.engine.visibility import VisibilityFilters
 
     Reader = Resource | ResourceTemplate | ProviderMethod
 
@@ -63,7 +62,7 @@ def list_resources(dispatcher: Dispatcher, request: Request) -> bytes | None:
         return runtime.pages.of_registry(
             "resources", registries.resources, request.version, cursor, principal
         )
-    resources = runtime.entries_for(principal, registries.resources)
+    resources = runtime.filters.entries_for(principal, registries.resources)
     key = _MARK + providers[0].scheme if cursor is None and not resources else ""
     if cursor is not None:
         key = decode_cursor(cursor)[1]
@@ -83,7 +82,7 @@ def _ask_provider(
     lister = next((provider.lister for provider in providers if provider.scheme == scheme), None)
     if lister is None:
         raise InvalidParams("cursor: the list has changed; list again from the start")
-    plan = dispatcher.runtime.plan_for(lister, PAGE_ENCODER)
+    plan = dispatcher.runtime.plans.of_handler(lister, PAGE_ENCODER)
     return dispatcher.begin(request, plan, lister.bind(cursor if mark else None))
 
 
@@ -123,9 +122,9 @@ class PageEncoder:
     @staticmethod
     def encode(request: Request, lister: ProviderMethod, value: Any) -> bytes:
         entries, cursor = page_entries(value)
-        following = _behind(request, lister) if cursor is None else _cursor_at(lister.provider, cursor)
+        following = _cursor_after(request, lister) if cursor is None else _cursor_at(lister.provider, cursor)
         listed = _listed(lister, entries)
-        view = request.dispatcher.runtime.view_of(request.dispatcher.principal)
+        view = request.dispatcher.runtime.filters.view_of(request.dispatcher.principal)
         if view is not None:
             listed = view.listed(listed, lister.origin)
         return _list_result(request, listed, following)
@@ -135,14 +134,14 @@ class PageEncoder:
         if isinstance(error, InvalidParams):  # it does not know the cursor
             raise error
         left_out(f"what {lister.name} lists", complaint_of(lister, error))
-        return _list_result(request, [], _behind(request, lister))
+        return _list_result(request, [], _cursor_after(request, lister))
 
 
-def _behind(request: Request, lister: ProviderMethod) -> str | None:
+def _cursor_after(request: Request, lister: ProviderMethod) -> str | None:
     """Return the cursor of the provider that comes after one, None if it is the last."""
     providers = [found for found in request.dispatcher.runtime.registries.providers if found.lister]
-    behind = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
-    return _cursor_at(behind[0]) if behind else None
+    after = providers[providers.index(lister.provider) + 1 :] if lister.provider in providers else []
+    return _cursor_at(after[0]) if after else None
 
 
 PAGE_ENCODER = PageEncoder()
@@ -160,14 +159,14 @@ def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
 async def listed_templates(request: Request) -> list[Any]:
     """Return the templates that the principal sees."""
     runtime = request.dispatcher.runtime
-    return runtime.entries_for(request.dispatcher.principal, runtime.registries.templates)
+    return runtime.filters.entries_for(request.dispatcher.principal, runtime.registries.templates)
 
 
 async def listed_resources(request: Request) -> list[Any]:
     """Return the resources that the principal sees, those of all pages of the providers last."""
     runtime, principal = request.dispatcher.runtime, request.dispatcher.principal
-    found = [*runtime.entries_for(principal, runtime.registries.resources)]
-    view = runtime.view_of(principal)
+    found = [*runtime.filters.entries_for(principal, runtime.registries.resources)]
+    view = runtime.filters.view_of(principal)
     for provider in runtime.registries.providers:
         lister, cursor = provider.lister, None
         while lister is not None:
@@ -188,7 +187,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
     uri = uri_of(request.params)
     reader, arguments = _reader_of(request, uri)
-    plan = dispatcher.runtime.plan_for(reader, CONTENTS_ENCODER)
+    plan = dispatcher.runtime.plans.of_handler(reader, CONTENTS_ENCODER)
     if isinstance(reader, Resource) and uri == reader.uri == normal(uri):  # what a guard is shown
         keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, arguments)
@@ -213,19 +212,19 @@ def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
     InvalidParams if some template matches but for a value."""
     runtime, principal = request.dispatcher.runtime, request.dispatcher.principal
     try:
-        found = bound_at(runtime.registries, uri, _enforced_view(runtime, principal))
+        found = bound_at(runtime.registries, uri, _enforced_view(runtime.filters, principal))
     except ResourceNotFound:  # a template that fits refuses the values
         found = None
     if found is None:
-        hint = runtime.hint_for(principal, runtime.registries.resources, uri)
+        hint = runtime.filters.hint_for(principal, runtime.registries.resources, uri)
         raise ResourceNotFound(uri, hint, legacy=request.version != STATELESS)
     return found
 
 
-def _enforced_view(runtime: RuntimeProtocol, principal: str) -> CallerView | None:
+def _enforced_view(filters: VisibilityFilters, principal: str) -> CallerView | None:
     """Return what says what exists for a principal; None: everything. Raises InternalError if a filter
     fails."""
-    return runtime.view_of(principal) if runtime.enforces_filters else None
+    return filters.view_of(principal) if filters.enforces_filters else None
 
 
 def bound_at(
@@ -263,7 +262,7 @@ def bound_at(
 def hides_at(dispatcher: Dispatcher, uri: str) -> bool:
     """Whether something is at a URI, but nothing that exists for the principal."""
     try:
-        view = _enforced_view(dispatcher.runtime, dispatcher.principal)
+        view = _enforced_view(dispatcher.runtime.filters, dispatcher.principal)
         if view is None:
             return False
         meant = normal(uri)
@@ -277,7 +276,7 @@ def check_watched(dispatcher: Dispatcher, uri: str, version: str) -> None:
     """Raise what a guard refuses with to notify the principal of changes at a URI; InternalError if a filter
     fails."""
     runtime = dispatcher.runtime
-    view = runtime.view_of(dispatcher.principal) if runtime.is_filtered else None
+    view = runtime.filters.view_of(dispatcher.principal) if runtime.filters.is_filtered else None
     if view is None:
         return
     meant = normal(uri)
@@ -465,6 +464,7 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc.context import Context
+    from fastrpc.engine.guards import allow
     from fastrpc.engine.messages import id_value
 
     request = channel.request
@@ -477,9 +477,8 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
     context = request.call.context if own is channel and request.call is not None else None
     if context is None:
         context = Context(id_value(request.id), request.version, request.client_info, own)
-    plan = runtime.plan_for(reader, CONTENTS_ENCODER)
-    if plan.guard is not None:
-        await _allowed(plan.guard, CallInfo(plan, normal(uri), channel.principal, arguments, context))
+    plan = runtime.plans.of_handler(reader, CONTENTS_ENCODER)
+    await allow(plan.guard, CallInfo(plan, normal(uri), channel.principal, arguments, context))
 
     info = CallInfo(plan, normal(uri), channel.principal, arguments, context)
 
@@ -499,15 +498,6 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
         if reader.timeout_seconds is None:
             raise
         raise ToolError(f"{reader.name} did not end within {reader.timeout_seconds:g} s") from None
-
-
-async def _allowed(guard: Any, call: CallInfo) -> None:
-    """Call the guard for a call that a handler makes. Raises the guard's exception."""
-    from fastrpc.engine.guards import check_awaitable, check_decision
-
-    decision = guard(call)
-    if decision is not None:
-        check_decision(await check_awaitable(decision))
 
 
 def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:
@@ -538,7 +528,7 @@ def subscribe_to_found(dispatcher: Dispatcher, request: Request) -> bytes:
     uri = uri_of(request.params)
     check_watched(dispatcher, uri, request.version)
     dispatcher.session.subscribe(normal(uri), uri)
-    dispatcher.runtime.watch(uri)
+    dispatcher.runtime.upstreams.watch(uri)
     return b"{}"
 
 
@@ -546,5 +536,5 @@ def unsubscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Unsubscribe the client; without a subscription this does nothing."""
     uri = uri_of(request.params)
     dispatcher.session.unsubscribe(normal(uri))
-    dispatcher.runtime.unwatch(uri)
+    dispatcher.runtime.upstreams.unwatch(uri)
     return b"{}"

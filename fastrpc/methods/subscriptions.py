@@ -150,14 +150,14 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     )
     dispatcher.listening[request.key] = request
     for uri in honoured.get("resourceSubscriptions", ()):
-        dispatcher.runtime.watch(uri)
+        dispatcher.runtime.upstreams.watch(uri)
     # Changes may come from any thread while no message arrives: only a loop sends them in time.
     dispatcher.connection.call_in_loop(_wake)
 
 
 def _check_watched(dispatcher: Dispatcher, uris: frozenset[str]) -> None:
     """Raise what a guard refuses with to notify of changes at one of these URIs."""
-    if dispatcher.runtime.is_filtered:
+    if dispatcher.runtime.filters.is_filtered:
         from fastrpc.methods.resources import check_watched
 
         for uri in sorted(uris):
@@ -210,7 +210,7 @@ def _filter_of(params: dict[str, Any]) -> dict[str, Any]:
 
 def _honoured(runtime: Runtime, wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a filter that this server supports."""
-    offered = runtime.capabilities(STATELESS)
+    offered = runtime.description.capabilities(STATELESS)
     found: dict[str, Any] = {
         f"{name}ListChanged": True
         for name in ("tools", "prompts", "resources")

@@ -114,7 +114,7 @@ class _WaitingCall(_LateAnswer):
 
     def begin(self, tool: Tool, ttl_ms: int | None) -> None:
         if not self.ended:
-            board = self.dispatcher.runtime.task_board
+            board = self.dispatcher.runtime.tasks
             self.run = board.begin(self.dispatcher.principal, tool, self.request, self, ttl_ms)
 
     def stop(self) -> None:
@@ -205,7 +205,7 @@ async def get(dispatcher: Dispatcher, request: Request) -> bytes:
 @_later
 async def result(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return what the task's call has returned, once it has (MCP 2025-11-25: tasks/result)."""
-    board = dispatcher.runtime.task_board
+    board = dispatcher.runtime.tasks
     record = await _record_of(dispatcher, request)
     while record.is_open:
         if record.state == INPUT_REQUIRED:
@@ -224,7 +224,7 @@ async def result(dispatcher: Dispatcher, request: Request) -> bytes:
 async def list_tasks(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the caller's tasks, the newest first (MCP 2025-11-25: tasks/list)."""
     after = _place_of(request.params.get("cursor"))
-    records = await dispatcher.runtime.task_board.page(dispatcher.principal, PAGE + 1, after)
+    records = await dispatcher.runtime.tasks.page(dispatcher.principal, PAGE + 1, after)
     found: dict[str, Any] = {"tasks": [_task(each, request.version) for each in records[:PAGE]]}
     if len(records) > PAGE:
         found["nextCursor"] = _cursor_of(records[PAGE - 1])
@@ -235,7 +235,7 @@ async def list_tasks(dispatcher: Dispatcher, request: Request) -> bytes:
 async def cancel(dispatcher: Dispatcher, request: Request) -> bytes:
     """Cancel a task. One that has ended stays as it is: 2025-11-25 has an error for that."""
     record = await _record_of(dispatcher, request)
-    done = await dispatcher.runtime.task_board.cancel(record.id, dispatcher.principal)
+    done = await dispatcher.runtime.tasks.cancel(record.id, dispatcher.principal)
     if request.version == STATELESS:
         return _result(dispatcher, COMPLETE)
     if not done:
@@ -252,7 +252,7 @@ async def update(dispatcher: Dispatcher, request: Request) -> bytes:
             f"inputResponses: {'expected an object' if 'inputResponses' in request.params else 'missing'}"
         )
     record = await _record_of(dispatcher, request)
-    await dispatcher.runtime.task_board.answer(record.id, dispatcher.principal, responses)
+    await dispatcher.runtime.tasks.answer(record.id, dispatcher.principal, responses)
     return _result(dispatcher, COMPLETE)
 
 
@@ -261,7 +261,7 @@ async def _record_of(dispatcher: Dispatcher, request: Request) -> Any:
     id = request.params.get("taskId")
     if not isinstance(id, str):
         raise InvalidParams(f"taskId: {'expected a string' if 'taskId' in request.params else 'missing'}")
-    record = await dispatcher.runtime.task_board.read(id, dispatcher.principal)
+    record = await dispatcher.runtime.tasks.read(id, dispatcher.principal)
     if record is None:
         raise InvalidParams(f"taskId: there is no task {excerpt(id)}, or its time to live is over")
     return record
@@ -270,7 +270,7 @@ async def _record_of(dispatcher: Dispatcher, request: Request) -> Any:
 async def _ask(dispatcher: Dispatcher, record: Any) -> None:
     """Send a task's questions to the client of a session, which waits for its result, and take the answers;
     the task fails if the client refuses."""
-    board = dispatcher.runtime.task_board
+    board = dispatcher.runtime.tasks
     questions = loads(record.questions)
     for question in questions.values():
         question["params"] = {**question["params"], "_meta": {RELATED: {"taskId": record.id}}}
@@ -295,8 +295,8 @@ def check_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> None:
         raise InvalidParams(f"notifications.taskIds: {len(ids)} are too many")
     if not _declares(request):
         raise _extension_required("notifications.taskIds")
-    if dispatcher.runtime.has_tasks:
-        dispatcher.runtime.task_board.listen()
+    if dispatcher.runtime.description.has_tasks:
+        dispatcher.runtime.tasks.listen()
 
 
 def is_watched(dispatcher: Dispatcher, id: str) -> bool:
@@ -354,7 +354,7 @@ def _session_result(found: dict[str, Any], task_id: str) -> dict[str, Any]:
 
 
 def _result(dispatcher: Dispatcher, members: dict[str, Any]) -> bytes:
-    meta = {SERVER_KEY: dispatcher.runtime.server_info_of(STATELESS)}
+    meta = {SERVER_KEY: dispatcher.runtime.description.info_of(STATELESS)}
     return to_json({**members, "_meta": meta})
 
 

@@ -24,7 +24,7 @@ def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     cursor = cursor_of(request.params)
     tools = runtime.registries.tools
     result = runtime.pages.of_registry("tools", tools, request.version, cursor, dispatcher.principal)
-    if cursor is None and current and not runtime.is_filtered:  # from now on the connection answers by itself
+    if cursor is None and current and not runtime.filters.is_filtered:  # the connection answers from now on
         dispatcher.connection.take_list(result, request.version == STATELESS)
     return result
 
@@ -34,7 +34,7 @@ async def listed_tools(request: Request) -> list[Any]:
     runtime = request.dispatcher.runtime
     runtime.load()
     runtime.monitors.poll(request.dispatcher)
-    return runtime.entries_for(request.dispatcher.principal, runtime.registries.tools)
+    return runtime.filters.entries_for(request.dispatcher.principal, runtime.registries.tools)
 
 
 def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:

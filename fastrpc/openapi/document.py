@@ -21,9 +21,9 @@ JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 MOST_INLINE, DEEPEST_INLINE = 20_000, 16
-"""Schemas of one operation, and levels of references, that stand where they are referred to."""
+"""Schemas of one operation, and levels of references, that are written where they are referred to."""
 _IGNORED = ("discriminator", "externalDocs", "xml")
-"""Members of OpenAPI's schemas that are none of JSON Schema, and tell a model nothing."""
+"""Members of OpenAPI's schemas that JSON Schema does not have, and that tell a model nothing."""
 
 
 def is_json(kind: str) -> bool:
@@ -41,8 +41,6 @@ class OperationParameter:
     `schema`, whether it is `required`, and how it is written (`style`, `explode`, `keeps_reserved`; as one
     text if its content `is_json`)."""
 
-    __slots__ = ("explode", "is_json", "keeps_reserved", "name", "place", "required", "schema", "style")
-
     def __init__(self, raw: Mapping[str, Any], schema: Schema) -> None:
         self.name: str = raw["name"]
         self.place: str = raw["in"]
@@ -59,22 +57,6 @@ class Operation:
     `description`, `tags`, `parameters`; the request body's `body_type` (a MIME type, or None), `body_schema`
     with the `body_encoding` of its members, and `body_required`; the `result_schema` of a successful JSON
     response, or None. `definitions` are the recursive types that its schemas refer to."""
-
-    __slots__ = (
-        "body_encoding",
-        "body_required",
-        "body_schema",
-        "body_type",
-        "definitions",
-        "description",
-        "method",
-        "operation_id",
-        "parameters",
-        "path",
-        "result_schema",
-        "summary",
-        "tags",
-    )
 
     def __init__(self, document: _Document, path: str, method: str, raw: Mapping[str, Any]) -> None:
         self.method = method.upper()
@@ -108,8 +90,8 @@ class Operation:
 
 
 def operations_of(document: Mapping[str, Any]) -> list[Operation]:
-    """Return the operations of an OpenAPI document in its order. Raises DefinitionError for a document that
-    is none, and ImportError without openapi-pydantic."""
+    """Return the operations of an OpenAPI document in its order. Raises DefinitionError for an invalid
+    document, and ImportError without openapi-pydantic."""
     return _Document(_validated(document)).operations()
 
 
@@ -257,8 +239,8 @@ class _OperationSchemas:
     """The schemas of one operation as JSON Schema 2020-12, their references replaced by what they refer to.
 
     A type that contains itself goes to `definitions`, and is only referred to. So does every other one once
-    that many schemas, or so many levels of references, stand where they are referred to: types that refer
-    twice to the next would double with each.
+    that many schemas, or so many levels of references, are written where they are referred to: types that
+    refer twice to the next would double with each.
     """
 
     def __init__(self, document: _Document) -> None:
@@ -270,7 +252,7 @@ class _OperationSchemas:
         self._depth = 0
 
     def add(self, node: Any) -> Schema:
-        """Return a schema that refers only to `definitions`, and is no reference itself."""
+        """Return a schema that refers only to `definitions`, and is not a reference itself."""
         found = self._schema(node)
         while self._waiting:
             name, target = self._waiting.pop()
@@ -298,7 +280,7 @@ class _OperationSchemas:
         return _modern(found)
 
     def _name_of(self, reference: str) -> str:
-        """Return the name that what a reference refers to has in `definitions`."""
+        """Return the name in `definitions` of what a reference refers to."""
         name = self._names.get(reference)
         if name is None:
             name = last = reference.rpartition("/")[2]

@@ -48,7 +48,7 @@ class OperationRequest:
 
     async def send(self, client: Any, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         """Send the request and return the response: by ``build_request``, where the client has it, and
-        ``send``, which clients of a program's own have in the place of all others.
+        ``send``, which custom clients have instead of all others.
 
         Raises ToolError for an argument that has no place in the path, a request that fails, and a status of
         400 and more.

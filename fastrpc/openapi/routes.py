@@ -1,4 +1,4 @@
-"""What an operation of an OpenAPI document becomes: the first route map that matches says it, else a tool."""
+"""What an operation of an OpenAPI document becomes: the first route map that matches decides, else a tool."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RouteMap:
         self.mcp_tags = set(mcp_tags)
 
     def matches(self, operation: Operation) -> bool:
-        """Whether it says what an operation becomes."""
+        """Whether this map decides about an operation."""
         return (
             (self.methods == "*" or operation.method in self.methods)
             and self.pattern.search(operation.path) is not None

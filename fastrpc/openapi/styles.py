@@ -51,7 +51,7 @@ def pairs_of(
 
 
 def query_of(pairs: list[tuple[str, str]]) -> str:
-    """Return the query of pairs whose values are written as they stand in a URL."""
+    """Return the query of pairs whose values are written as they are in a URL."""
     return "&".join(f"{quoted(key)}={text}" for key, text in pairs)
 
 

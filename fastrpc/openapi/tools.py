@@ -95,10 +95,10 @@ class TakenNames:
 
     def __init__(self) -> None:
         self._last: dict[str, int] = {}
-        """Each name that is taken, with the last number that it got behind it."""
+        """Each name that is taken, with the last number that was appended to it."""
 
     def free(self, name: str) -> str:
-        """Take a name, with a number behind it if there is one like it."""
+        """Take a name; a number is appended if it is taken."""
         free, number = name, self._last.get(name, 1)
         while free in self._last:
             number += 1
@@ -181,8 +181,8 @@ def _with_parameters(read: Any, variables: list[str]) -> Any:
 def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
     """Return the input schema of an operation and what makes its requests.
 
-    A name that a parameter has in common with another, or with a member of the body, gets its place behind
-    it: ``id__path``.
+    A name that a parameter has in common with another, or with a member of the body, gets its place as a
+    suffix: ``id__path``.
     """
     members: dict[str, Any] = {}
     if operation.body_type is not None and operation.body_schema.get("type") == "object":

@@ -4,10 +4,10 @@
         done.exit_code, done.output.head
 
 Between this process and each program runs a small C program, the reaper (`fastrpc/_core/reaper.c`). It ends
-all descendants of the program however the call or the server ends; on Linux also children in sessions of
-their own. A reaper whose program has left no process is reused. Starting a program costs about as much as
-posix_spawn. Works on the running asyncio or uvloop loop, for coroutines only, not for threads. See
-docs/processes.md. Shells and the text for users are left to the tools.
+all descendants of the program however the call or the server ends; on Linux also children in other sessions.
+A reaper whose program has left no process is reused. Starting a program costs about as much as posix_spawn.
+Works on the running asyncio or uvloop loop, for coroutines only, not for threads. See docs/processes.md.
+Shells and the text for users are left to the tools.
 """
 
 from __future__ import annotations
@@ -65,8 +65,6 @@ NOT_SURE = (
 
 class Child:
     """A process that a program has left running."""
-
-    __slots__ = ("name", "pid")
 
     def __init__(self, pid: int, name: str) -> None:
         self.pid = pid
@@ -439,8 +437,14 @@ async def start(
     `timeout_ms` the program and all its descendants are ended. Raises `ProgramError` if it cannot be started.
     With `confirmed=False` it returns sooner: `wait` then raises that error, and `pid` may still be 0.
     """
+    payload, counts = _payload(command, cwd, env, changes)
     flags = reapers.TELL_START if confirmed else 0
-    process = _launch(command, cwd, env, changes, stdin, script, timeout_ms, output, on_output, flags)
+    reaper, reading = _handed_over(payload, counts, stdin, script, flags)
+    process = Process(command, cwd, Output() if output is None else output, on_output, reaper)
+    reaper.watcher = process
+    process._attach_pipe(reading)
+    if timeout_ms is not None:
+        process._after(timeout_ms / 1000, process._expire)
     if not confirmed:
         return process
     process._started = process._loop.create_future()
@@ -492,20 +496,10 @@ async def run(
     return process
 
 
-def _launch(
-    command: Sequence[str],
-    cwd: str | None,
-    env: Mapping[str, str] | None,
-    changes: Mapping[str, str] | None,
-    stdin: bytes | None,
-    script: bytes | None,
-    timeout_ms: int | None,
-    output: Output | None,
-    on_output: Callable[[bytes], object] | None,
-    flags: int,
-) -> Process:
-    """Send a program to a reaper, which reports the outcome later."""
-    payload, counts = _payload(command, cwd, env, changes)
+def _handed_over(
+    payload: bytes, counts: tuple[int, int], stdin: bytes | None, script: bytes | None, flags: int
+) -> tuple[reapers.Reaper, int]:
+    """Send a program to a reaper, which reports the outcome later. Return it, and the pipe of the output."""
     reading, writing = os.pipe()
     descriptors = [writing]
     try:
@@ -515,19 +509,13 @@ def _launch(
         if script is not None:
             descriptors.append(reapers.anonymous_file(script))
             flags |= reapers.HAS_SCRIPT
-        reaper = reapers.ask(flags, counts, payload, descriptors)
+        return reapers.ask(flags, counts, payload, descriptors), reading
     except BaseException:
         os.close(reading)
         raise
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
-    process = Process(command, cwd, Output() if output is None else output, on_output, reaper)
-    reaper.watcher = process
-    process._attach_pipe(reading)
-    if timeout_ms is not None:
-        process._after(timeout_ms / 1000, process._expire)
-    return process
 
 
 def _start_error(command: Sequence[str], cwd: str | None, number: int, in_folder: int) -> ProgramError:

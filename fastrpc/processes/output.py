@@ -37,8 +37,6 @@ class OutputFile:
     be read by its path.
     """
 
-    __slots__ = ("_straight", "descriptor", "first", "limit", "path", "total")
-
     def __init__(self, descriptor: int, path: str, limit: int = FILE_LIMIT) -> None:
         self.descriptor = descriptor
         self.path = path
@@ -142,19 +140,6 @@ class Output:
     `limit` is the number of bytes in memory. `open_file`, if given, is called once when more has been
     received; it returns an `OutputFile` or raises OSError.
     """
-
-    __slots__ = (
-        "_head",
-        "_head_limit",
-        "_open_file",
-        "_tail",
-        "_tail_limit",
-        "dropped_characters",
-        "dropped_lines",
-        "file",
-        "file_error",
-        "total",
-    )
 
     def __init__(self, limit: int = MEMORY_LIMIT, open_file: Callable[[], OutputFile] | None = None) -> None:
         self.total = 0

@@ -21,7 +21,7 @@ EOF_SECONDS = 1.0  # seconds that it may take to end after it has closed a pipe,
 LEAVE_SECONDS = 0.5  # seconds that it may take to end after its input was closed
 GRACE_SECONDS = 0.2  # seconds between SIGTERM and SIGKILL
 LAST_SECONDS = 0.3  # seconds to wait after SIGKILL
-NOT_FOUND = 127  # the exit code of a shell for a command that there is not
+NOT_FOUND = 127  # the exit code of a shell for a command that does not exist
 NO_PROGRAM = 126  # and for one that cannot be run
 LOST = "its supervisor was killed"
 
@@ -31,7 +31,7 @@ SHELL = ("/bin/sh", "-c", 'exec "$0" "$@" 2>&3 3>&-')
 
 
 def not_found(started: tuple[str, str | None, Mapping[str, str] | None]) -> str:
-    """Say that a command does not exist; "" for one that does, and has itself ended so."""
+    """Return that a command does not exist; "" for one that exists and has ended with that exit code."""
     from shutil import which
 
     command, cwd, env = started
@@ -63,7 +63,7 @@ def _words(command: str) -> list[str]:
 
 
 def not_executable(started: tuple[str, str | None, Mapping[str, str] | None]) -> str:
-    """Say why a command cannot be run; "" for one that can, and has itself ended so."""
+    """Return why a command cannot be run; "" for one that can, and has ended with that exit code."""
     command, cwd, _ = started
     path = os.path.join(cwd or ".", command)
     if os.path.isdir(path):
@@ -141,7 +141,7 @@ class ServerProcess:
 
     def has_closed(self, pipe: str) -> None:
         """The program has closed "its input" or "its output": soon the exit code is known, or the program
-        still runs, of no use to anybody, and is ended."""
+        still runs, which nothing can use any more, and is ended."""
         if not self._closed:
             self.loop.call_later(EOF_SECONDS, self._end_without_pipes)
         self._closed.add(pipe)

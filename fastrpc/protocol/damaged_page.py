@@ -1,8 +1,8 @@
-"""The entries of a list's page that can be read, where something in the page is no JSON.
+"""The entries of a list's page that can be read, where something in the page is not JSON.
 
-A description that was cut within an emoji, a NaN, a byte that is no UTF-8: one such entry would take all
-others with it. It is left out, which is logged. Only pages of lists are read so: half of any other result
-would be another one. Costs nothing for a page that is sound.
+A description that was cut within an emoji, a NaN, a byte that is not UTF-8: one such entry would make the
+whole page unreadable. It is left out, which is logged. Only pages of lists are read so: a part of any other
+result would be a different result. Costs nothing for a page that is sound.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MEMBERS = {
 
 
 def readable_page(method: str, line: bytes) -> dict[str, Any] | None:
-    """Return the page in a line that is no JSON, without its entries that are none; None if the line cannot
-    be read otherwise, or holds no page of the list that a method returns."""
+    """Return the page in a line that is not JSON, without its entries that are not JSON; None if the line
+    cannot be read otherwise, or holds no page of the list that a method returns."""
     member = MEMBERS.get(method)
     if member is None:
         return None

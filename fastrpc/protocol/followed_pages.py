@@ -23,8 +23,6 @@ class FollowedPages:
     """One list that is being read: `method` of `peer`, which the log names. `seconds`: the most that all its
     pages may take; 0 for no bound."""
 
-    __slots__ = ("_cursors", "_method", "_pages", "_peer", "_seconds", "_size", "_took")
-
     def __init__(self, method: str, peer: str, seconds: float = 0) -> None:
         self._seconds = seconds
         self._took = 0.0

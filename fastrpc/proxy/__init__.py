@@ -16,31 +16,9 @@ from time import monotonic, time
 
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
-from fastrpc.client.results import input_requests_of
-from fastrpc.definitions.completion import key_of
-from fastrpc.definitions.prompt import Prompt
-from fastrpc.errors import (
-    DefinitionError,
-    FastrpcError,
-    HeaderMismatch,
-    InternalError,
-    InvalidAnswer,
-    MissingRequiredClientCapability,
-    ToolError,
-)
-from fastrpc.protocol.versions import STATELESS
-from fastrpc.proxy.entries import (
-    INPUT_REQUESTS,
-    PassedCompletion,
-    PassedInputRequest,
-    PassedPrompt,
-    PassedResource,
-    PassedTemplate,
-    PassedTool,
-    ask,
-    contents_of,
-    tool_result_of,
-)
+from fastrpc.errors import FastrpcError, HeaderMismatch, InternalError, ToolError
+from fastrpc.proxy.entries import contents_of, tool_result_of
+from fastrpc.proxy.features import CHANGES, UpstreamFeatures
 from fastrpc.proxy.hop import (
     ELICITED,
     OWN_NOTIFICATIONS,
@@ -50,8 +28,8 @@ from fastrpc.proxy.hop import (
     server_info_of,
     with_carried_meta,
 )
-from fastrpc.proxy.lists import read_list
 from fastrpc.proxy.requests import LoginFailed, SessionGone, UpstreamError
+from fastrpc.proxy.rounds import complete_result
 from fastrpc.proxy.start_limit import Late, in_time
 from fastrpc.proxy.subscriptions import UpstreamSubscriptions
 from fastrpc.proxy.upstream import translated
@@ -64,7 +42,7 @@ if TYPE_CHECKING:
     from fastrpc._core.client_request import PendingRequest
     from fastrpc.content import Received
     from fastrpc.context import Context
-    from fastrpc.definitions.registry import Registries, Registry
+    from fastrpc.definitions.registry import Registries
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
     from fastrpc.engine.runtime import Runtime
@@ -106,38 +84,6 @@ INTRODUCTIONS = ("initialize", "server/discover")
 
 PASSED = ("elicitation", "sampling")
 """Client capabilities that the proxy declares to the upstream when its own client has declared them."""
-
-INPUT_REQUIRED = "input_required"
-MOST_ROUNDS = 64
-"""Rounds of input requests in one call before the proxy gives up."""
-
-
-class _Complete(Exception):
-    """Carries a complete result out of `Context.once`, which would otherwise store it."""
-
-    def __init__(self, result: dict[str, Any]) -> None:
-        super().__init__()
-        self.result = result
-
-
-# ----------------------------------------------------------------------------- the upstream server
-
-_LISTS: dict[str, tuple[str, str, str, Any]] = {
-    "tools": ("tools/list", "tools", "name", PassedTool),
-    "resources": ("resources/list", "resources", "uri", PassedResource),
-    "templates": ("resources/templates/list", "resourceTemplates", "uriTemplate", PassedTemplate),
-    "prompts": ("prompts/list", "prompts", "name", PassedPrompt),
-}
-"""For each registry: its list method, the result member with the entries, the member that is the key, and the
-entry class."""
-
-_CAPABILITY = {"templates": "resources"}
-
-_CHANGES = {
-    "notifications/tools/list_changed": ("tools",),
-    "notifications/resources/list_changed": ("resources", "templates"),
-    "notifications/prompts/list_changed": ("prompts",),
-}
 
 
 class DeferredRequest:
@@ -206,22 +152,20 @@ class UpstreamServer:
         """What sets the time for that, as errors say it."""
         self.shows_itself = False
         """Whether clients receive the upstream's `serverInfo` instead of the proxy's own."""
-        self._listed = False
         self._failed_at = NEVER
         self._deferred: list[DeferredRequest] = []
         self._client: UpstreamClient | None = None
         self._starting: asyncio.Task[UpstreamClient] | None = None
         self._capabilities: dict[str, Any] = {}  # capabilities of the proxy's first client
-        self._raw: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in (*_LISTS, "completions")}
-        self._listing: dict[str, bool] = {}  # registries being listed again; True: has changed since
-        self._changed: set[str] = set()  # registries that have changed while the upstream starts
         self._tasks: set[asyncio.Task[None]] = set()
         self._retrying = False
         self._wants_login = False
         """Whether the last attempt failed because no user has logged in."""
-        self._log = diagnostics.Once("warning")
         self._can_subscribe = False
-        self._subscriptions = UpstreamSubscriptions(server, start_seconds, self._keep)
+        self.features = UpstreamFeatures(server.registries, self, target, start_seconds, self._spawn)
+        self.relist: Callable[[], object] = self.features.list_all_again
+        self._subscriptions = subscriptions = UpstreamSubscriptions(server, start_seconds, self._keep)
+        self.watch, self.unwatch = subscriptions.watch, subscriptions.unwatch
         self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
 
@@ -238,11 +182,6 @@ class UpstreamServer:
     """The capabilities that are declared are those of the upstream, which is known by then."""
 
     @property
-    def is_listed(self) -> bool:
-        """Whether the upstream's features are in the registries, though it may have ended since."""
-        return self._listed
-
-    @property
     def is_starting(self) -> bool:
         return self._starting is not None
 
@@ -257,7 +196,7 @@ class UpstreamServer:
 
     @property
     def known(self) -> bool:
-        return self._listed or self._is_pausing
+        return self.features.is_listed or self._is_pausing
 
     @property
     def _is_pausing(self) -> bool:
@@ -278,8 +217,8 @@ class UpstreamServer:
         Raises InternalError if the answer depends on an upstream server that cannot be started.
         """
         method = request.method
-        is_planned = method == "tools/call" and request.params.get("name") in dispatcher.runtime.plans
-        if method in FREE or is_planned or self._listed:
+        is_planned = method == "tools/call" and request.params.get("name") in dispatcher.runtime.plans.tools
+        if method in FREE or is_planned or self.features.is_listed:
             return False
         if self.known:
             alone = dispatcher.runtime is self._server.runtime
@@ -310,25 +249,18 @@ class UpstreamServer:
     # --- calls ----------------------------------------------------------------------------------------
 
     async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Send a request for a call, and answer the input requests that the upstream returns.
+        """Send a request for a call, and answer the input requests that a stateless upstream returns.
 
         Raises RemoteError and ToolError.
         """
-        found = await self._request(method, params, context)
-        if found is not None:
-            return found
-        sent = dict(params)
-        for number in range(MOST_ROUNDS):
-            found = await self._round(number, method, sent, context)
-            if found.get("resultType") != INPUT_REQUIRED:
-                return found
-            sent = {**params, **await self._input_responses(number, found, context)}
-        raise ToolError(f"the upstream server still requests input after {MOST_ROUNDS} rounds")
-
-    async def _request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any] | None:
-        """Send a request to a session upstream. Return None if the upstream is stateless (2026-07-28)."""
         client = await self._running()
-        return None if client.stateless else await self._try(client, method, params, context)
+        if not client.stateless:
+            return await self._try(client, method, params, context)
+
+        async def send(sent: dict[str, Any]) -> dict[str, Any]:
+            return await self._try(await self._running(), method, sent, context)
+
+        return await complete_result(send, params, context)
 
     async def result_of(self, request: PendingRequest, context: Context) -> dict[str, Any]:
         """Return the result of a request that has been sent for a call. Raises RemoteError and ToolError."""
@@ -347,62 +279,8 @@ class UpstreamServer:
         except UpstreamError as error:
             if error.code != HeaderMismatch.code or method != "tools/call":
                 raise
-            await self._list(client, "tools")  # the tool's schema has changed, and with it the headers
+            await self.features.list_one(client, "tools")  # the schema has changed, and with it the headers
         return await client.request(method, params, context)
-
-    async def _round(
-        self, number: int, method: str, params: dict[str, Any], context: Context
-    ) -> dict[str, Any]:
-        """Send one round of a multi round-trip request (MCP 2026-07-28).
-
-        If our own client also answers by input responses, the call runs again from its start. The upstream's
-        input requests are stored in `requestState`, so that they are not sent twice.
-        """
-
-        async def send() -> dict[str, Any]:
-            found = await self._try(await self._running(), method, params, context)
-            if found.get("resultType") != INPUT_REQUIRED:
-                raise _Complete(found)
-            return {
-                name: found[name] for name in ("resultType", "inputRequests", "requestState") if name in found
-            }
-
-        try:
-            sent: dict[str, Any] = await context.once(f"proxy:{number}", send)
-            return sent
-        except _Complete as end:
-            return end.result
-        except UpstreamError as error:
-            if error.code == MissingRequiredClientCapability.code and context.protocol_version != STATELESS:
-                raise ToolError(str(error)) from None  # our client's version has no such error code
-            raise
-
-    @staticmethod
-    async def _input_responses(number: int, found: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Forward the upstream's input requests to the client of the call; return the next round's params.
-
-        A later round may reuse a key, so the client receives a key that includes the round's number.
-        """
-        try:
-            requests = input_requests_of("the upstream server's answer", found) or {}
-        except InvalidAnswer as error:
-            raise ToolError(str(error)) from None
-        input_requests, names = {}, {}
-        for key, request in requests.items():
-            if request["method"] not in INPUT_REQUESTS:
-                raise ToolError(f"{request['method']}: the proxy does not support this input request")
-            name = key if number == 0 and key != "self" else f"{number}:{key}"
-            input_requests[name] = PassedInputRequest(request["method"], request.get("params") or {})
-            names[name] = key
-        following: dict[str, Any] = {}
-        if input_requests:
-            answers = await context.ask(**input_requests)
-            following["inputResponses"] = {
-                names[name]: answer for name, answer in answers.items() if answer is not None
-            }
-        if "requestState" in found:
-            following["requestState"] = found["requestState"]
-        return following
 
     async def read(self, uri: str, context: Context) -> Received | None:
         """Read a resource of the upstream; None if it does not exist. Raises RemoteError and ToolError."""
@@ -413,14 +291,6 @@ class UpstreamServer:
                 return None
             raise
         return contents_of(result)
-
-    def watch(self, uri: str) -> None:
-        """Subscribe to changes of a resource, if the upstream has it."""
-        self._subscriptions.watch(uri)
-
-    def unwatch(self, uri: str) -> None:
-        """End the subscription to a resource that no client has subscribed to any more."""
-        self._subscriptions.unwatch(uri)
 
     # --- connecting -----------------------------------------------------------------------------------
 
@@ -435,7 +305,7 @@ class UpstreamServer:
         """Return the connection to the upstream, connecting if there is none. Raises ToolError."""
         loop = asyncio.get_running_loop()
         if self._client is not None and self._client.loop is not loop and self._client.loop.is_closed():
-            self._client = self.route.stream = None  # belongs to a closed event loop
+            self._forget_client()  # belongs to a closed event loop
         if self._client is not None:
             return self._client
         if self._starting is None:
@@ -471,12 +341,11 @@ class UpstreamServer:
             self.starts += 1
             self.since = time()
             self._wants_login = False
-            self._listed = self.reached = True
+            self.reached = True
             self._client = client
             if self._target.forwards:
                 self.route.stream, self.route.version = client.stream, client.version
-            for name in self._changed:
-                self._list_again(name)
+            self.features.connect(client)
             self._subscriptions.connect(client if self._can_subscribe else None)
             return client
         finally:
@@ -520,67 +389,15 @@ class UpstreamServer:
 
     async def _initialize(self, client: UpstreamClient) -> None:
         """Initialize the connection and list the upstream's features."""
-        self._changed.clear()
         found = await client.initialize()
         offered = found["capabilities"]
         runtime = self._server.runtime
-        if runtime.instructions is None and isinstance(found.get("instructions"), str):
-            runtime.instructions = found["instructions"]
+        if runtime.description.instructions is None and isinstance(found.get("instructions"), str):
+            runtime.description.instructions = found["instructions"]
         if self.shows_itself:
-            runtime.server_info = server_info_of(found.get("serverInfo"), runtime.server_info)
-        for name in _LISTS:
-            if _CAPABILITY.get(name, name) in offered:
-                await self._list(client, name)
-            else:
-                self._replace(name, {}, dict)
-        self._complete("completions" in offered)
+            runtime.description.info = server_info_of(found.get("serverInfo"), runtime.description.info)
+        await self.features.list_all(client, offered)
         self._can_subscribe = bool(offered.get("resources", {}).get("subscribe"))
-
-    async def _list(self, client: UpstreamClient, name: str) -> None:
-        """Read all pages of one list, and update its registry."""
-        method, member, key, make = _LISTS[name]
-        # Without tools it is of no use; what was listed before stays, if it cannot be listed again.
-        is_needed = name == "tools" or self._listed
-        log, seconds = self._left_out, self._start_seconds
-        self._changed.discard(name)
-        listed = await read_list(client, method, member, key, seconds, is_needed=is_needed, log=log)
-        self._replace(name, listed, lambda raw: make(self, raw))
-
-    def _left_out(self, text: str) -> None:
-        self._log.write(f"the upstream server ({self._target.shown}): {text}")
-
-    def _complete(self, offered: bool) -> None:
-        """Register a completion for each prompt argument and each template variable."""
-        wanted: dict[str, dict[str, Any]] = {}
-        registries = self._server.registries
-        for entry in (*registries.prompts, *registries.templates) if offered else ():
-            kind, member = ("prompt", "name") if isinstance(entry, Prompt) else ("resource", "uri")
-            for parameter in entry.signature.parameters:
-                reference = {"type": f"ref/{kind}", member: entry.key}
-                wanted[key_of(entry.key, parameter.name)] = {"ref": reference, "argument": parameter.name}
-        self._replace("completions", wanted, lambda raw: PassedCompletion(self, raw["ref"], raw["argument"]))
-
-    def _replace(
-        self, name: str, listed: dict[str, dict[str, Any]], make: Callable[[dict[str, Any]], Any]
-    ) -> None:
-        """Replace the entries of a registry that have changed."""
-        registry: Registry[Any] = getattr(self._server.registries, name)
-        former = self._raw[name]
-        gone = [key for key, raw in former.items() if listed.get(key) != raw]
-        new = []
-        for key, raw in listed.items():
-            if former.get(key) != raw:
-                try:
-                    new.append(make(raw))
-                except (FastrpcError, KeyError, TypeError, ValueError) as error:
-                    what = f"{registry.kind} {key!r:.80}"
-                    diagnostics.write("warning", f"the upstream server: invalid {what} ignored: {error}")
-        self._raw[name] = listed
-        if gone or new:
-            try:
-                registry.replace(gone, new)
-            except DefinitionError as error:
-                diagnostics.write("error", f"the upstream server: its features cannot be mounted: {error}")
 
     # --- notifications --------------------------------------------------------------------------------
 
@@ -597,53 +414,19 @@ class UpstreamServer:
                 elicited(context, params)
         elif method == "notifications/resources/updated":
             self._server.resource_updated(str(params.get("uri")), with_carried_meta(params))
-        elif method in _CHANGES:
-            for name in _CHANGES[method]:
-                self._list_again(name)
+        elif method in CHANGES:
+            self.features.list_changed(method)
         elif method not in OWN_NOTIFICATIONS:
             if context is not None:
                 pass_on(context, method, params)
             else:
                 for runtime in self._server._runtimes():
-                    runtime.notify_clients(method, with_carried_meta(params))
+                    runtime.announcements.notify(method, with_carried_meta(params))
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
         """Pass a notification of a client on, if there is a connection, and MCP does not know it."""
         if self._client is not None and method not in OWN_NOTIFICATIONS:
             self._client.notify(method, params)
-
-    def relist(self) -> None:
-        """List everything again: notifications may have been missed while the stream was broken."""
-        for name in _LISTS:
-            if self._raw[name]:
-                self._list_again(name)
-
-    async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Forward an elicitation or sampling request to the client of the call."""
-        return await ask(context, method, params)
-
-    def _list_again(self, name: str) -> None:
-        if self._client is None:
-            self._changed.add(name)
-            return
-        is_running = name in self._listing
-        self._listing[name] = True
-        if not is_running:
-            self._spawn(self._follow(name))
-
-    async def _follow(self, name: str) -> None:
-        """Update a registry after a change notification, and again if another one arrives meanwhile."""
-        try:
-            while self._listing[name] and self._client is not None:
-                self._listing[name] = False
-                try:
-                    await self._list(self._client, name)
-                except (FastrpcError, KeyError, TypeError, ValueError) as error:
-                    self._left_out(f"its {name} cannot be listed again: {error}")
-            if self._raw["completions"] or name in ("prompts", "templates"):
-                self._complete(bool(self._raw["completions"]))
-        finally:
-            del self._listing[name]
 
     def _spawn(self, coroutine: Any) -> None:
         self._keep(asyncio.get_running_loop().create_task(coroutine))
@@ -656,8 +439,7 @@ class UpstreamServer:
     def on_end(self, client: UpstreamClient, reason: str) -> None:
         """Handle the end of the connection."""
         if self._client is client:
-            self._client = self.route.stream = None
-            self._subscriptions.connect(None)
+            self._forget_client()
             self.last_end, self.since = reason, time()
             self.last_lines = client.last_lines
             shown = self._target.shown
@@ -667,14 +449,18 @@ class UpstreamServer:
 
     async def leave(self) -> None:
         """Close the connection, within a second; the next request reconnects."""
-        client, self._client = self._client, None
-        self.route.stream = None
-        self._subscriptions.connect(None)
+        client = self._client
+        self._forget_client()
         tasks = [task for task in (*self._tasks, self._starting) if task is not None]
         for task in tasks:
             task.cancel()
-        self._listed = self._retrying = False
+        self.features.is_listed = self._retrying = False
         self._failed_at = NEVER
         if client is not None:
             await client.leave()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget_client(self) -> None:
+        self._client = self.route.stream = None
+        self.features.connect(None)
+        self._subscriptions.connect(None)

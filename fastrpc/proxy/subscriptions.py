@@ -67,7 +67,7 @@ class UpstreamSubscriptions:
         own = self._own(uri)
         if own is None or own not in self._uris:
             return
-        if any(runtime.is_subscribed(shown) for runtime, shown in places_of(self._server, own)):
+        if any(runtime.announcements.is_subscribed(shown) for runtime, shown in places_of(self._server, own)):
             return
         self._uris.discard(own)
         self._quota.release(_size(own))

@@ -13,7 +13,8 @@ from fastrpc import diagnostics
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
-from fastrpc.client.session import Session, params_of
+from fastrpc.client.server_messages import params_of
+from fastrpc.client.session import Session
 from fastrpc.client_requests.base import ClientRefusal
 from fastrpc.errors import (
     AuthorizationFailed,
@@ -31,6 +32,7 @@ from fastrpc.errors import RemoteError as ErrorResponse
 from fastrpc.json_encoding import to_json
 from fastrpc.methods.logging import least_level
 from fastrpc.protocol.versions import CAPABILITIES_KEY, LOG_KEY, SERVER_KEY, STATELESS
+from fastrpc.proxy.entries import ask
 from fastrpc.proxy.hop import (
     ELICITED,
     OWN_NOTIFICATIONS,
@@ -52,6 +54,7 @@ from fastrpc.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     from fastrpc._core.client_request import PendingRequest
@@ -63,21 +66,14 @@ if TYPE_CHECKING:
         """Receives the events of a connection."""
 
         route: UpstreamRoute
+        relist: Callable[[], object]
+        """Lists everything again: the server may have changed without a notification."""
 
         def on_notification(self, method: str, params: dict[str, Any], context: Context | None) -> object:
             """Handle a notification. `context` is that of the call to which it most probably belongs."""
 
         def on_end(self, client: UpstreamClient, reason: str) -> object:
             """Handle the end of the connection."""
-
-        def relist(self) -> object:
-            """List everything again: the server may have changed without a notification."""
-
-        async def ask(self, context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-            """Forward a request of the server to the client of a call, and return the client's result.
-
-            Raises ToolError and ProtocolError.
-            """
 
 
 HANDSHAKE_SECONDS = 3600.0
@@ -259,7 +255,7 @@ class UpstreamClient:
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": question["id"]}
         try:
             assert call.context is not None
-            asked = self.owner.ask(call.context, question["method"], question.get("params") or {})
+            asked = ask(call.context, question["method"], question.get("params") or {})
             call.asking = question["id"], self.loop.create_task(asked)
             answer["result"] = await call.asking[1]
         except asyncio.CancelledError:

@@ -91,7 +91,7 @@ def rich_converter(
 
 
 def _cure(annotation: Any, output: bool) -> str:
-    """Return what an author may have meant by an annotation that is no type of JSON."""
+    """Return what an author may have meant by an annotation that is not a type of JSON."""
     if annotation is any:
         return "write Any, of typing"
     if type(annotation) in FORMS:

@@ -1,7 +1,7 @@
-"""Makes the compiled `ValueType` of a converter: what its values look like at a glance.
+"""Makes the compiled `ValueType` of a converter: which types its values have.
 
 None for a type that cannot be decided by looking at the types of its values: one with a pattern or a hook,
-one of pydantic's, one that refers to itself. Those go the way of their converter, which this must never
+one of pydantic's, one that refers to itself. Those are read by their converter, which this must never
 contradict.
 """
 
@@ -179,8 +179,8 @@ class _TypeReader:
         return self._record(described, type(kind).__name__ == "StructMeta")
 
     def _record(self, described: Any, is_made: bool) -> ValueType | None:
-        """A record of public attributes: msgspec leaves the others out. Code of its author is none of the
-        compiled binder's: a class that has some makes its instances by its converter."""
+        """A record of public attributes: msgspec leaves the others out. The compiled binder runs no
+        code of its author: instances of a class that has some are made by its converter."""
         members = self._members(described)
         if members is None or any(attribute.startswith("_") for attribute, _, _ in members):
             return None

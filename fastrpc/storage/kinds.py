@@ -18,10 +18,6 @@ class DatabaseKind:
     PostgreSQL database. `wait_seconds` is how long a change waits for other writers of SQLite's file.
     """
 
-    __slots__ = (
-        "extra", "file_name", "migrations", "revisions", "title", "version_table", "wait_seconds",
-    )  # fmt: skip
-
     def __init__(
         self,
         title: str,

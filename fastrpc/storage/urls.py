@@ -33,8 +33,6 @@ WAITING = {
 class DatabaseLocation:
     """Where a database is: `path` of SQLite, else "", and `url` for SQLAlchemy. `shown` has no secrets."""
 
-    __slots__ = ("_secrets", "path", "shown", "url")
-
     def __init__(self, url: URL, path: str, shown: str, secrets: tuple[str, ...] = ()) -> None:
         self.url = url
         self.path = path

@@ -315,7 +315,7 @@ class TaskBoard:
 
     def _announce(self, id: str, owner: str) -> None:
         """A task has changed in this process: notify clients, here and in the other processes."""
-        self.server.runtime.announce("task_changed", id, owner, self.worker)
+        self.server.runtime.announcements.announce("task_changed", id, owner, self.worker)
 
     def heard(self, id: str, owner: str, worker: str) -> None:
         """A process has announced that a task has changed. Thread-safe."""

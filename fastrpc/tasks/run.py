@@ -176,7 +176,7 @@ class TaskRun:
     # --- its end ----------------------------------------------------------------------------------------
 
     def _over(self, answer: Callable[[WaitingRequest], object], state: str, **values: str) -> None:
-        """Answer the request of a call that has ended by `answer`, if there is no task; else write its row."""
+        """The call has ended: answer its request by `answer` if there is no task, else write its row."""
         if self._request is not None and self._creating is None and not self._required:
             answer(self._stop())
             return

@@ -1,4 +1,4 @@
-"""Passes the records of calls to the observers, in batches, on a thread of its own.
+"""Passes the records of calls to the observers, in batches, on a separate thread.
 
 An observer receives a record at most 50 ms later, and many at once (`DrainThread`). If it fails, that is
 logged, once for each kind of failure, and it is called again. Records that do not fit into the ring buffer
@@ -6,8 +6,8 @@ while an observer is slow are counted. Records of calls of mounted handlers are 
 the server that they are mounted from; which these are, and by which names, is left to `fastrpc.mounting`.
 
 An observer with a true attribute `wants_content` has records with the arguments and the answer of each call,
-on connections that are opened from then on. These lie in memory until then, so it receives them every 2 ms.
-A method `missed` of an observer is told how many records did not fit. With a true attribute `may_wait`, calls
+on connections that are opened from then on. These lie in memory until then, so it receives them every 2 ms. A
+method `missed` of an observer receives how many records did not fit. With a true attribute `may_wait`, calls
 wait for the observers instead, at most `FULL_SECONDS` at once. One with a method `take_batch` is handed a
 `RecordBatch`, which saves making objects. One with a method `before_answer` holds the answers of calls back
 (`fastrpc.engine.held_answers`).
@@ -117,7 +117,7 @@ class Observers:
     def drain(self, *, at_end: bool = False) -> None:
         """Pass on the current records, from any thread; later ones are left to the observers' thread. If an
         observer hangs there, wait `DRAIN_SECONDS` for it. `at_end`: serving has ended; observers that have a
-        method ``at_end`` are told."""
+        method ``at_end`` are called."""
         until = monotonic() + DRAIN_SECONDS
         for _ in range(0, CAPACITY, self._batch):
             if not self._hand_over(max(0.0, until - monotonic())):
@@ -162,7 +162,7 @@ class Observers:
         self._is_patient = self._hand_over(FULL_SECONDS if self._is_patient else 0) is not None
 
     def _tell_dropped(self) -> None:
-        """Tell observers that want to know it how many records did not fit since the last time."""
+        """Pass the number of records that did not fit since the last time to observers that want it."""
         count = self.recorder.dropped - self._dropped
         self._dropped += count
         for function in list(self.functions):

@@ -2,7 +2,7 @@
 standard error on SIGUSR1 and at the end of serving (`fastrpc serve --stats`).
 
 Durations are kept in histograms of a fixed size, so a quantile costs 5 KB and is at most 3.2 % off. At most
-`MOST_NAMES` names have a row of their own; the calls of further ones are counted together, and so are those
+`MOST_NAMES` names have a separate row; the calls of further ones are counted together, and so are those
 of unknown names. Costs about a microsecond a call, on the thread of the observers; imported on demand. When
 serving begins and ends is left to `Server.print_statistics`.
 """
@@ -48,8 +48,6 @@ JOIN_SECONDS = 2.0
 class Histogram:
     """Durations in microseconds, log-linear: `STEPS` buckets for each power of two (as HdrHistogram does)."""
 
-    __slots__ = ("_counts", "count", "highest", "lowest")
-
     def __init__(self) -> None:
         self.count = 0
         self.lowest = float("inf")
@@ -88,8 +86,6 @@ class Histogram:
 
 class Row:
     """The calls of one name."""
-
-    __slots__ = ("durations", "outcomes", "proven")
 
     def __init__(self) -> None:
         self.durations = Histogram()
@@ -204,7 +200,7 @@ def duration_text(duration_us: float) -> str:
 class StatisticsPrinter:
     """Prints the statistics of one server while this process serves: on SIGUSR1, and at the end.
 
-    A thread of its own waits for the signal, so printing holds up no answer. In a child process that a
+    A separate thread waits for the signal, so printing holds up no answer. In a child process that a
     handler forks the signal is no longer the server's, and nothing is printed. Where there is no SIGUSR1 only
     `end` prints.
     """

@@ -6,7 +6,7 @@
                 assert result.text == "2"
 
 The server is the real one, with parser and encoder; only the pipes are missing. A test is the same for every
-protocol version. It is `fastrpc.Client` with shorter names, which remembers what it has heard.
+protocol version. It is `fastrpc.Client` with shorter names, which keeps what it receives.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Client(clients.Client):
 
 
 class _Recording(Handlers):
-    """The handlers of a test, and what they were asked and told."""
+    """The handlers of a test, and what they received."""
 
     def __init__(self, client: Client, on_elicit: Any, on_sample: Any, roots: Any) -> None:
         super().__init__(on_elicit, on_sample, roots, on_notification=self._record)

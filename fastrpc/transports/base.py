@@ -259,7 +259,7 @@ class ClientConnection(ServedConnection):
         self._connection.flush = None
 
     def _take(self, line: bytes | None) -> None:
-        """Handle a line; None stands for one over the limit."""
+        """Handle a line; None is one over the limit."""
         if self.closed:
             return
         if self._trace is not None:

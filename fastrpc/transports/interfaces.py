@@ -8,7 +8,7 @@ imports this when it runs.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from fastrpc._core.connection import Connection
@@ -39,10 +39,10 @@ class Connect(Protocol):
 
 
 class ServedRuntime(Protocol):
-    """What all connections of a server share."""
+    """What all connections of a server share, and the parts of the engine (`fastrpc.engine.runtime`)."""
 
     secret: bytes | None
-    share: Callable[[bytes], object] | None
+    filters: Any
 
     @property
     def server(self) -> ServedServer: ...
@@ -53,13 +53,12 @@ class ServedRuntime(Protocol):
     @property
     def has_upstreams(self) -> bool: ...
     @property
-    def is_filtered(self) -> bool: ...
+    def upstreams(self) -> Any: ...
     @property
-    def classifies_calls(self) -> bool: ...
+    def announcements(self) -> Any: ...
+    @property
+    def plans(self) -> Any: ...
     def process_state(self) -> tuple[str, str] | None: ...
-    def plans_for(self, principal: str | None) -> dict[str, Plan]: ...
-    def take_announcement(self, change: str, *values: Any) -> None: ...
-    def take_notification(self, method: str, params: dict[str, Any]) -> None: ...
     async def leave(self) -> None: ...
     def leave_threads_behind(self) -> None: ...
 
@@ -79,23 +78,19 @@ class ServedDispatcher(Closable, Protocol):
     on_dropped: Callable[[], object] | None
     on_paused: Callable[[], object] | None
     on_batch_read: Callable[[], object] | None
+    connection: Connection
+    in_flight: dict[bytes, Any]
+    listening: dict[bytes, Any]
+    session: SessionState
 
     @property
     def runtime(self) -> ServedRuntime: ...
-    @property
-    def connection(self) -> Connection: ...
-    @property
-    def session(self) -> SessionState: ...
     @property
     def main(self) -> object:
         """The session's main dispatcher: this one, if it has no other."""
 
     @property
     def busy(self) -> bool: ...
-    @property
-    def in_flight(self) -> dict[bytes, RequestInFlight]: ...
-    @property
-    def listening(self) -> Mapping[bytes, object]: ...
     @property
     def batches(self) -> Collection[ServedBatch]: ...
 
@@ -120,8 +115,8 @@ class ServedDispatcher(Closable, Protocol):
 class RequestInFlight(Protocol):
     """A request that is answered later."""
 
-    @property
-    def id(self) -> bytes: ...
+    id: bytes
+
     @property
     def dispatcher(self) -> object: ...
     @property

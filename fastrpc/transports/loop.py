@@ -34,7 +34,7 @@ def new_loop() -> AbstractEventLoop:
 
 
 def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> None:
-    """Run a coroutine to its end, in a loop of its own.
+    """Run a coroutine to its end, in a new loop.
 
     `is_signal` returns whether a KeyboardInterrupt raised now may come from a signal; it is raised then.
     """

@@ -147,7 +147,7 @@ async def _all_answered(transport: Transport, connections: Connections) -> None:
 
 
 async def _unwind(owns_loop: bool) -> None:
-    """Wait for cancelled tasks, and end programs; what cannot be stopped is left behind."""
+    """Wait for cancelled tasks, and end programs; what cannot be stopped goes on."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if owns_loop:
         for task in tasks:

@@ -55,7 +55,7 @@ class Descriptors:
         os.dup2(2, 1)
 
     def _own(self, descriptor: int, access: int) -> int:
-        """Return a non-blocking descriptor of the same file, on an open file description of its own."""
+        """Return a non-blocking descriptor of the same file, on a separate open file description."""
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISFIFO(mode) or os.isatty(descriptor):
             try:

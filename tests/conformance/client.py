@@ -7,7 +7,7 @@ gives, or behind a proxy of that URL.
 It lists all that the suite's server offers and uses each thing once, or makes the calls that the suite asks
 for. A request that the server refuses is said and ends nothing; anything else that fails ends the program
 with another code than 0, which fails the scenario. Where there is an authorization server, it logs in: its
-browser is a request that follows redirects, since the suite's pages ask nobody.
+browser is a request that follows redirects, since the suite's pages ask no one.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 `Client` is `fastrpc.Client` at the URL of the suite's server, which finds out the version by itself; `proxied
 Client` is one before a proxy of that URL, in the version of the run. The dated suites are run: each holds all
 that its requirement set wants of a client, at the same version of the protocol, and what was added later.
-Those of `EXTENSIONS` are a run of their own.
+Those of `EXTENSIONS` are a separate run.
 
-Each scenario is a call of the suite of its own: only such a call says how the client's process has ended. As
+Each scenario is a separate call of the suite: only such a call says how the client's process has ended. As
 many run at once as there are processors.
 """
 

@@ -2,9 +2,9 @@
 ours against its servers.
 
     python tests/conformance/run.py            everything (`make conformance`)
-    python tests/conformance/run.py --record   and write what came of it down for docs/conformance.md
+    python tests/conformance/run.py --record   and write the result of it down for docs/conformance.md
 
-A run of a server is one call of the suite against a server process of its own, on a port that the system
+A run of a server is one call of the suite against a separate server process, on a port that the system
 chooses. Both requirement sets and the four dated suites go to `fastrpc serve --http`, the requirement sets
 again to two workers and to the plain ASGI application under stock uvicorn. The runs of clients are those of
 `client_runs`. There is no list of expected failures. A run fails if a scenario that counts fails, warns,
@@ -76,7 +76,7 @@ RUNS = [
 
 
 class Fixture(HttpProcess):
-    """The fixture server in a process of its own."""
+    """The fixture server in a separate process."""
 
     def __init__(self, name: str) -> None:
         self._name = name

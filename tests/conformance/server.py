@@ -243,7 +243,7 @@ async def test_elicitation_sep1330_enums(ctx: Context) -> str:
 
 @app.tool(effect="read")
 async def test_missing_capability(ctx: Context) -> str:
-    """Need the client's model; a client without one is told what it lacks."""
+    """Need the client's model; a client without one learns what it lacks."""
     return (await ctx.sample("Say hello", max_tokens=10)).text
 
 
@@ -309,7 +309,7 @@ async def test_input_required_result_multi_round(ctx: Context) -> str:
 
 @app.tool(effect="read")
 async def test_input_required_result_tampered_state(ctx: Context) -> str:
-    """Ask, with a state that nobody can change."""
+    """Ask, with a state that no one can change."""
     answer = await ctx.elicit("Please confirm", CONFIRM, key="confirm")
     return f"The state was intact: {answer.action}"
 

@@ -120,7 +120,7 @@ class Suite:
         os.makedirs(self.folder, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(os.path.join(HERE, name), self.folder)
-        # Node comes as a locked package of its own: no script of any package has to run.
+        # Node comes as a separate locked package: no script of any package has to run.
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         done = finished(command, INSTALL_SECONDS, cwd=self.folder)
         if done.returncode != 0 or not os.path.exists(self.node):

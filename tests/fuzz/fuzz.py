@@ -210,7 +210,7 @@ class Fuzzer:
         print(f"{(self.complaint(name, messages) or '')[-REPORT:]}\nagain: {self.again(path)}")
 
     def complaint(self, name: str, messages: list[bytes]) -> str | None:
-        """Judge a conversation in a process of its own; return what is wrong with it, None for nothing."""
+        """Judge a conversation in a separate process; return what is wrong with it, None for nothing."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "case")
             write_case(path, name, messages)

@@ -39,7 +39,7 @@ def build() -> None:
 
 
 def link(folder: str, own: set[str]) -> None:
-    """Link what is in a folder of the checkout, but for compiled files and what the build has of its own."""
+    """Link what is in a folder of the checkout, but for compiled files and what the build itself has."""
     source, target = os.path.join(REPOSITORY, folder), os.path.join(LIBRARY, folder)
     names = (
         {name for name in os.listdir(source) if not name.endswith(".so")} - own - {"reaper", "__pycache__"}

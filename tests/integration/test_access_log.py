@@ -1,6 +1,6 @@
 """The access log over HTTP: one whole line for each request, nothing in it that a client has smuggled in.
 
-What calls come to stands in test_outcomes.py, which reads the same log. Real processes, loopback only.
+What calls come to is in test_outcomes.py, which reads the same log. Real processes, loopback only.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("format", ["text", "json"])
 @pytest.mark.parametrize("road", ["straight", "application"])
-def test_no_name_begins_a_line_or_a_column_of_its_own(tmp_path: Any, format: str, road: str) -> None:
+def test_no_name_begins_a_new_line_or_column(tmp_path: Any, format: str, road: str) -> None:
     with Logged(tmp_path, format) as server:
         for at, name in enumerate(HOSTILE):
             body = call_body(name, {}, id=f"{at} {name}")
@@ -218,7 +218,7 @@ KEYS = [
 ]
 
 
-def test_no_secret_stands_in_a_line(tmp_path: Any) -> None:
+def test_no_secret_is_in_a_line(tmp_path: Any) -> None:
     secret = "c2VjcmV0LXNlY3JldA1234"
     with Logged(tmp_path, "text") as server:
         server.ask(bare(f"GET /mcp?token={secret} HTTP/1.1"))
@@ -384,7 +384,7 @@ def test_lines_that_cannot_be_written_are_counted_too(tmp_path: Any, monkeypatch
     assert second.endswith(" 3")
 
 
-def test_standard_error_that_nobody_reads_holds_nothing_up(monkeypatch: Any) -> None:
+def test_standard_error_that_no_one_reads_holds_nothing_up(monkeypatch: Any) -> None:
     read, write = os.pipe()
     with os.fdopen(write, "w") as stream, os.fdopen(read, "rb") as pipe:
         monkeypatch.setattr("sys.stderr", stream)

@@ -1,8 +1,8 @@
-"""The whole session: all thirteen tools called over stdio, by the official clients for Python and TypeScript.
+"""The whole session: all tools called over stdio, by the official clients for Python and TypeScript.
 
-Both clients are given the same calls and hand back what came of them, as they understood it; what is right is
-said here once. Pages and search engines are on the loopback address, home, state and project in the
-test's own folder. The server writes a trace, whose lines the recorder holds against the version's schema.
+Both clients are given the same calls and hand back the result of them, as they understood it; what is right
+is said here once. Pages and search engines are on the loopback address, home, state and project in the test's
+own folder. The server writes a trace, whose lines the recorder holds against the version's schema.
 """
 
 from __future__ import annotations
@@ -182,10 +182,10 @@ def replay(recorder: Any, tmp_path: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:.* as of 2026-07-28")
 @pytest.mark.parametrize("version", [SESSION_VERSIONS[0], SESSION_VERSIONS[-1], STATELESS])
-def test_the_python_client_uses_all_thirteen_tools(
+def test_the_python_client_uses_all_tools(
     session: dict[str, Any], version: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, recorder: Any
 ) -> None:
-    """AskUserQuestion: the official Python client drives a whole session of all thirteen tools, questions
+    """AskUserQuestion: the official Python client drives a whole session of all tools, questions
     among them.
     """
     mcp = pytest.importorskip("mcp", reason="the official client is not installed: pip install mcp")
@@ -238,7 +238,7 @@ def plain(model: Any) -> Any:
 @pytest.mark.parametrize(
     ("line", "version"), [("v1", SESSION_VERSIONS[-1]), ("v2", SESSION_VERSIONS[-1]), ("v2", STATELESS)]
 )
-def test_the_typescript_client_uses_all_thirteen_tools(
+def test_the_typescript_client_uses_all_tools(
     session: dict[str, Any],
     line: str,
     version: str,
@@ -246,7 +246,7 @@ def test_the_typescript_client_uses_all_thirteen_tools(
     tmp_path: Any,
     recorder: Any,
 ) -> None:
-    """AskUserQuestion: the TypeScript client drives a whole session of all thirteen tools, too."""
+    """AskUserQuestion: the TypeScript client drives a whole session of all tools, too."""
     put(os.path.join(SOURCE, "agent.mjs"), folder)
     command = ["node", "agent.mjs", line, version, sys.executable, str(tmp_path)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90)

@@ -147,7 +147,7 @@ def test_what_waits_is_never_removed(store: ApprovalStore, clock: Clock) -> None
 
 
 def fill(database_url: str, count: int) -> None:
-    """Approvals that nobody has decided about, long ago."""
+    """Approvals that no one has decided about, long ago."""
     database = Database(database_url)
     with database.changing() as connection:
         for number in range(count):

@@ -130,7 +130,7 @@ def terminal(
     options: Sequence[str] = (),
     **environment: str | None,
 ) -> Iterator[Terminal]:
-    """A server with a terminal; its client cannot be asked. `before` stands before its command, `source` is
+    """A server with a terminal; its client cannot be asked. `before` precedes its command, `source` is
     what its program does to itself first, `options` those of its command."""
     master, slave = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -229,7 +229,7 @@ def test_a_no_at_the_terminal_is_said_plainly(tmp_path: Any, key: bytes, action:
         assert facts == {"how": "terminal", "action": action}
         assert text.startswith(sentence)
         assert here.mode() == before
-        assert here.server.request("ping")["result"] == {}  # Ctrl-C has interrupted nobody
+        assert here.server.request("ping")["result"] == {}  # Ctrl-C has interrupted no one
 
 
 def test_what_was_typed_before_the_question_is_no_answer(tmp_path: Any) -> None:
@@ -277,7 +277,7 @@ sys.modules["uvloop"] = None
 """
 
 WATCHES_NO_TERMINAL = """
-from fastrpc.human_input import terminal
+from fastrpc.terminal import menu_dialog
 
 class Loop:
     def __init__(self, loop):
@@ -287,12 +287,12 @@ class Loop:
     def add_reader(self, *arguments):
         raise OSError(22, "as kqueue does")
 
-class Session(terminal._Session):
+class Dialog(menu_dialog._Dialog):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.loop = Loop(self.loop)
 
-terminal._Session = Session
+menu_dialog._Dialog = Dialog
 """
 
 
@@ -342,12 +342,12 @@ def test_the_terminal_is_as_before_however_the_asking_ends(tmp_path: Any, end: s
 
 
 FAILS = """
-from fastrpc.human_input import screen
+from fastrpc.terminal import menu
 
 def fail(self, key):
     self.draw = None
 
-screen.Menu.press = fail
+menu.Menu.press = fail
 """
 
 
@@ -463,7 +463,7 @@ def test_nothing_in_a_question_can_command_the_terminal(tmp_path: Any) -> None:
         assert selected(outcome(here, request)[1]) == [evil + "1"]
 
 
-def test_no_colours_where_nobody_wants_them(tmp_path: Any) -> None:
+def test_no_colours_where_they_are_not_wanted(tmp_path: Any) -> None:
     with terminal(tmp_path, NO_COLOR="1") as here:
         request = ask(here)
         drawn = here.until(LAST)
@@ -491,12 +491,12 @@ def test_a_long_list_scrolls_and_a_resized_terminal_is_drawn_anew(tmp_path: Any)
         assert selected(outcome(here, request)[1]) == [options[49]]
 
 
-def test_a_terminal_that_takes_nothing_delays_nobody(tmp_path: Any) -> None:
+def test_a_terminal_that_takes_nothing_delays_no_one(tmp_path: Any) -> None:
     with terminal(tmp_path) as here:
         here.resize(200, 200)
         option = "x" * 200
         request = ask(here, [{"text": "?", "options": [f"{number}{option}" for number in range(50)]}])
-        for _ in range(20):  # nobody reads what is drawn meanwhile
+        for _ in range(20):  # no one reads what is drawn meanwhile
             here.type("\x1b[B")
             assert here.server.request("ping")["result"] == {}
         here.until(LAST)

@@ -59,7 +59,7 @@ def test_a_server_that_waits_for_an_answer_ends_with_its_input() -> None:
         assert "Traceback" not in server.stderr
 
 
-def test_processes_with_one_secret_go_on_where_another_left_off_and_hand_it_to_nobody() -> None:
+def test_processes_with_one_secret_go_on_where_another_left_off_and_hand_it_to_no_one() -> None:
     meta = dict(STATELESS_META)
     key = next(key for key in meta if key.endswith("/clientCapabilities"))
     params = {"name": "greet", "_meta": {**meta, key: {"elicitation": {}}}}

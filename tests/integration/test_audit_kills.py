@@ -99,7 +99,7 @@ def test_no_acknowledged_record_is_lost_and_no_chain_has_a_hole_however_often_wr
         assert set(acknowledged[chain]) <= set(numbers)
 
 
-def test_a_writer_that_is_killed_in_the_middle_of_a_line_is_told_from_one_that_was_cut(
+def test_a_writer_that_is_killed_in_the_middle_of_a_line_is_distinguished_from_one_that_was_cut(
     tmp_path: Path,
 ) -> None:
     """A line of which the process wrote a part: the kill comes between two writes of one line."""
@@ -168,7 +168,7 @@ for number in range(100): log.append({"number": number})
     assert len(report.notes) == 1  # the public key is the folder's own
 
 
-def test_processes_share_a_folder_each_with_a_chain_of_its_own(tmp_path: Path) -> None:
+def test_processes_share_a_folder_each_with_its_own_chain(tmp_path: Path) -> None:
     code = """
 import sys
 from fastrpc.guard.audit import AuditLog

@@ -59,7 +59,7 @@ FAST, SLOW = {"figure": 1.0, "holds": True, "less_is_better": True}, 2.0
 
 
 def rounds_of(figures: dict[str, list[float]]) -> Any:
-    """Stand in for `run_rows`: each repetition has one round, of the next figure of each peer."""
+    """Replace `run_rows`: each repetition has one round, of the next figure of each peer."""
     left = {name: iter(each) for name, each in figures.items()}
 
     def run_rows(rows: list[Any], peers: list[Any], options: None) -> list[dict[str, Any]]:
@@ -168,6 +168,15 @@ def test_a_call_through_the_proxy_is_guarded_beside_the_direct_one() -> None:
     (row,) = (row for row in guard.ROWS if row.name == "W14")
     assert row.name in guard.GUARDED
     assert (row.base, row.cores, row.bar) == (guard.roster.PLAIN, 1, 3.0)
+
+
+def test_a_call_through_a_guarded_proxy_is_guarded_beside_the_proxy_without_a_guard() -> None:
+    (row,) = (row for row in guard.ROWS if row.name == "W14-guarded")
+    assert row.name in guard.GUARDED
+    assert (row.base, row.cores, row.bar) == (guard.roster.PLAIN, 1, 1.3)
+    plain, guarded = (guard.roster.peer_of(name, sys.executable) for name in (row.base, "fastrpc"))
+    assert guarded.commands[row.server][:2] == plain.commands[row.server]
+    assert guarded.commands[row.server][2] == "--guard"
 
 
 @pytest.mark.parametrize("name", ["W15-one", "W15-256"])

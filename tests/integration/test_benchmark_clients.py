@@ -1,6 +1,6 @@
 """W13, clients before the same server: fastrpc's is driven rightly, and a wrong answer voids the run.
 
-Real clients and servers; one of the servers is told how to lie in one answer. Costs ten seconds.
+Real clients and servers; one of the servers is made to lie in one answer. Costs ten seconds.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def test_a_wrong_answer_voids_the_run(mode: str, reason: str) -> None:
     assert reason in told(mode, 10, *patience)["void"]
 
 
-def test_a_server_that_does_not_start_is_told_from_a_slow_one() -> None:
+def test_a_server_that_does_not_start_is_distinguished_from_a_slow_one() -> None:
     assert "ended before it took a connection" in driven([sys.executable, "-c", "pass"])["void"]
 
 
@@ -254,7 +254,7 @@ def test_a_server_without_sessions_is_void_where_they_are_asked_for() -> None:
 
 @pytest.fixture
 def address(fastrpc: Any) -> Iterator[tuple[str, int]]:
-    """Fastrpc's server of W11, as it stands there."""
+    """Fastrpc's server of W11, as it is there."""
     command = [word.replace(roster.PORT, "0") for word in fastrpc.commands[roster.HTTP]]
     with HttpProcess(command=command, environment=fastrpc.environment) as server:
         found = re.search(r"//(.+):\d+/mcp", server.place)
@@ -342,7 +342,7 @@ def test_the_guard_asks_for_the_floor_over_http() -> None:
     assert row.bar < 1
 
 
-def test_w11_stands_in_the_report_with_its_bars() -> None:
+def test_w11_is_in_the_report_with_its_bars() -> None:
     row = ROW["W11"]
     speeds = {"fastrpc": 100_000.0, "python-loop": 70_000.0, "mcp-plain": 4_000.0, "rmcp": 80_000.0}
     speeds |= {"fastrpc-async": 90_000.0, "mcp": 4_500.0}

@@ -84,7 +84,9 @@ def test_answers_that_do_not_come_are_missing_from_the_figure(suite: SimpleNames
     assert eof(suite, peer)["answers"] == 40
 
 
-def test_a_server_that_ends_at_a_broken_line_is_told_from_one_that_goes_on(suite: SimpleNamespace) -> None:
+def test_a_server_that_ends_at_a_broken_line_is_distinguished_from_one_that_goes_on(
+    suite: SimpleNamespace,
+) -> None:
     assert eof(suite, server(suite, broken="sys.exit()"))["parse_error"] == "no, then nothing"
 
 
@@ -198,7 +200,7 @@ def test_a_plain_tool_is_compared_with_plain_ones_and_a_coroutine_with_coroutine
     }
 
 
-def test_where_sdks_stand_fastrpc_stands_twice(suite: SimpleNamespace) -> None:
+def test_where_sdks_are_listed_fastrpc_is_listed_twice(suite: SimpleNamespace) -> None:
     """Its plain tool and its coroutine, wherever SDKs are asked for the tools of echo.py."""
     takes_part, rows = suite.run.takes_part, suite.workloads.ROWS
     sdks = [suite.roster.peer_of(name, sys.executable) for name in suite.roster.SDKS]
@@ -242,7 +244,7 @@ def test_the_roster_says_of_each_echo_how_it_is_written(suite: SimpleNamespace) 
     assert (suite.roster.WRITTEN["fastrpc"], suite.roster.WRITTEN["fastrpc-async"]) == ("plain", "async")
 
 
-def test_every_workload_says_what_it_stands_for_and_is_served(
+def test_every_workload_says_what_it_represents_and_is_served(
     suite: SimpleNamespace,
 ) -> None:
     peers = [suite.roster.peer_of(name, sys.executable) for name in ("fastrpc", "bare", *suite.roster.SDKS)]

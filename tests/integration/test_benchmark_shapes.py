@@ -1,6 +1,6 @@
 """W12, tools as people write them: every shape is served rightly, and a wrong answer to any voids the run.
 
-The load client is shown fastrpc's own server of each shape, and one that is told how to lie in one answer.
+The load client is shown fastrpc's own server of each shape, and one that lies in one answer.
 Real processes over pipes, each run as short as it can be. Costs fifteen seconds.
 """
 

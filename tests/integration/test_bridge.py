@@ -158,7 +158,7 @@ def test_a_server_of_the_official_sdk_is_bridged_to_the_official_client(
 
 
 @pytest.mark.parametrize("protocol", [STATELESS, SESSION_VERSIONS[-1]])
-def test_a_remote_server_that_goes_away_is_told_and_used_again_when_it_is_back(
+def test_a_remote_server_that_goes_away_is_reported_and_used_again_when_it_is_back(
     own_remote: Remote, protocol: str
 ) -> None:
     with bridge(own_remote.url, "--protocol", protocol) as server:
@@ -178,7 +178,7 @@ def test_a_remote_server_that_goes_away_is_told_and_used_again_when_it_is_back(
         assert server.wait() == 0
 
 
-def test_one_that_is_never_there_is_told_in_answers_and_by_the_exit_code() -> None:
+def test_one_that_is_never_there_is_reported_in_answers_and_by_the_exit_code() -> None:
     port = free_port()
     with bridge(f"http://127.0.0.1:{port}/mcp") as server:
         server.initialize()
@@ -259,7 +259,7 @@ def test_it_says_what_it_waits_for_and_gives_up_after_the_time_that_is_set(
         ("https", JSON_HEAD, "its response is not TLS: is it an http URL?"),
     ],
 )
-def test_the_wrong_scheme_is_told_at_once(scheme: str, data: bytes, why: str) -> None:
+def test_the_wrong_scheme_is_reported_at_once(scheme: str, data: bytes, why: str) -> None:
     with answering(data) as port, bridge(f"{scheme}://127.0.0.1:{port}/mcp") as server:
         server.initialize()
         assert server.request("tools/list")["error"]["message"].endswith(why)
@@ -338,7 +338,7 @@ def test_the_token_is_in_no_command_line_and_no_message(shared_remote: Remote, t
         assert "requires a token; none was sent" in message
 
 
-def test_the_token_may_stand_in_a_file_or_another_header(shared_remote: Remote, tmp_path: Any) -> None:
+def test_the_token_may_be_in_a_file_or_another_header(shared_remote: Remote, tmp_path: Any) -> None:
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\nnot this\n")
     with bridge(shared_remote.url, "--token-file", str(path), token=None) as server:

@@ -235,7 +235,9 @@ def _continue(pids: list[int]) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def test_a_call_whose_browser_dies_hears_so(browser_loop: chromium.Loop, web: Web, shelter: str) -> None:
+def test_a_call_whose_browser_dies_fails_with_the_reason(
+    browser_loop: chromium.Loop, web: Web, shelter: str
+) -> None:
     url = web.answer("/", lambda visit: visit.web.over.wait(20))
     call = asyncio.run_coroutine_threadsafe(read_docs(url, Context()), browser_loop.loop)
     eventually(lambda: web.count("/") > 0)
@@ -308,7 +310,7 @@ def profiles(home: str) -> list[str]:
 @pytest.mark.parametrize("when", ["idle", "reading"])
 @pytest.mark.parametrize("end", ["end of input", "SIGTERM", "SIGKILL"])
 def test_nothing_outlives_the_server(home: str, web: Web, end: str, when: str) -> None:
-    """ReadDocs: the browser is gone with the server, in whatever way that ends."""
+    """ReadDocs: the browser is gone with the server, however that ends."""
     url = web.page("/", ARTICLE, "Tides")
     slow = web.answer("/slow", lambda visit: visit.web.over.wait(20))
     with serve(home) as server:
@@ -372,7 +374,7 @@ def test_a_server_that_ends_while_the_browser_starts_leaves_nothing(home: str, w
 
 
 @pytest.mark.alone
-def test_a_first_call_reports_progress_and_delays_nobody(home: str, web: Web) -> None:
+def test_a_first_call_reports_progress_and_delays_no_one(home: str, web: Web) -> None:
     """ReadDocs: a first call, which starts the browser, reports progress."""
     with serve(home) as server:
         server.initialize()

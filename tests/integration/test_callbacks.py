@@ -69,7 +69,7 @@ def message(server: Process) -> str:
 
 
 def result_of(server: Process, request: Any) -> Any:
-    """The result of a call, which must come next: nothing is told of before it."""
+    """The result of a call, which must come next: nothing is sent before it."""
     answer = server.answer()
     assert answer["id"] == request, answer
     return answer["result"]
@@ -82,7 +82,7 @@ def seconds_ago(note: str, text: str) -> int:
     return int(found[1])
 
 
-def test_an_idle_client_hears_of_it_and_the_next_result_tells_it_once(server: Process) -> None:
+def test_an_idle_client_is_notified_of_it_and_the_next_result_tells_it_once(server: Process) -> None:
     """SetCallback: an idle client gets a log notification of logger `callback` and level info, and the next
     result, an error as well, a second text block.
     """
@@ -155,7 +155,7 @@ def test_timers_survive_the_server_and_what_is_overdue_fires_once(start: Start, 
         assert 1.5 < time.monotonic() - began < 6
 
 
-def test_what_no_result_told_of_is_told_after_sigkill(start: Start, tmp_path: Any) -> None:
+def test_what_no_result_reported_is_reported_after_sigkill(start: Start, tmp_path: Any) -> None:
     """SetCallback: a fire that no result told of survives SIGKILL."""
     with start() as first:
         first.initialize()
@@ -180,7 +180,7 @@ def test_what_no_result_told_of_is_told_after_sigkill(start: Start, tmp_path: An
         assert listed(third) == ["No active callbacks."]
 
 
-def test_two_servers_of_one_project_have_slots_of_their_own(start: Start) -> None:
+def test_two_servers_of_one_project_have_separate_slots(start: Start) -> None:
     """SetCallback: callbacks belong to the server that made them."""
     with start() as first, start() as second:
         first.initialize()

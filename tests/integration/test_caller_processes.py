@@ -42,7 +42,7 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 def command(url: str, *arguments: str) -> Any:
-    """Run ``fastrpc token`` in a process of its own, and return what it prints as JSON."""
+    """Run ``fastrpc token`` in a separate process, and return what it prints as JSON."""
     program = "import sys; from fastrpc.cli.token import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments, "--json"],

@@ -228,7 +228,7 @@ def test_all_that_is_in_flight_fails_when_the_server_ends() -> None:
     asyncio.run(asyncio.wait_for(run(), LONG))
 
 
-def test_a_server_that_never_reads_stops_nobody_and_takes_no_more_than_so_much_memory() -> None:
+def test_a_server_that_never_reads_stops_no_one_and_takes_no_more_than_so_much_memory() -> None:
     async def run() -> None:
         async with Client(command("never-reads"), version="2025-11-25") as client:
             text = "x" * 1024 * 1024

@@ -56,7 +56,7 @@ def test_every_feature_works_in_each_version(shared_remote: Remote, spoken: str 
             with pytest.raises(RemoteError):
                 await client.read_resource("docs://nothing")
             assert {"review", "höflich"} <= {prompt.name for prompt in await client.list_prompts()}
-            got = await client.get_prompt("höflich")  # its name stands in a header
+            got = await client.get_prompt("höflich")  # its name is in a header
             assert got.messages[0]["content"]["text"] == "bitte"
             assert (await client.complete("review", "language", "pe")).values == ["perl"]
             reports: list[Any] = []
@@ -161,7 +161,7 @@ def test_a_stream_that_the_server_lets_go_is_resumed(shared_remote: Remote) -> N
 
 
 @pytest.mark.parametrize("lists", [True, False])
-def test_arguments_that_a_tool_wants_in_headers_stand_there(shared_remote: Remote, lists: bool) -> None:
+def test_arguments_that_a_tool_wants_in_headers_are_sent_there(shared_remote: Remote, lists: bool) -> None:
     """The server refuses a call whose headers differ from its arguments; then the tools are listed."""
 
     async def conversation() -> None:
@@ -248,7 +248,7 @@ def test_calls_in_flight_fail_when_the_client_is_closed(
     ],
 )
 @each_version
-def test_a_token_that_is_missing_or_wrong_is_told_without_it(
+def test_a_token_that_is_missing_or_wrong_is_reported_without_it(
     shared_remote: Remote, spoken: str | None, options: dict[str, Any], said: str
 ) -> None:
     async def conversation() -> None:
@@ -295,7 +295,7 @@ def test_a_token_may_come_from_a_function_that_is_asked_each_time(shared_remote:
         ([], {}, ValueError, r"expected a command, a list of str, got \[\]"),
     ],
 )
-def test_a_mistake_is_told_at_once_and_without_secrets(
+def test_a_mistake_is_reported_at_once_and_without_secrets(
     url: Any, options: dict[str, Any], error: type[Exception], complaint: str
 ) -> None:
     with pytest.raises(error, match=complaint) as told:

@@ -122,7 +122,7 @@ async def _no_initialized(asked: Asked, say: Saying) -> None:
         (_no_initialized, HttpStatusError, "status 500"),
     ],
 )
-def test_one_that_speaks_no_mcp_is_told_in_a_sentence(
+def test_one_that_speaks_no_mcp_is_reported_in_a_sentence(
     play: Play, error: type[Exception], reason: str
 ) -> None:
     async def whole() -> None:
@@ -235,7 +235,7 @@ def test_only_what_a_lost_session_has_not_seen_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("end", [{}, {"content_length": "1000"}], ids=["ended", "cut off"])
-def test_a_broken_stream_is_resumed_behind_its_last_event_after_the_time_that_it_names(
+def test_a_broken_stream_is_resumed_from_its_last_event_after_the_time_that_it_names(
     end: dict[str, str],
 ) -> None:
     play = Sessions()
@@ -322,7 +322,7 @@ def test_an_answer_that_breaks_off_fails_its_call_which_is_not_sent_twice(
     with_script(server, conversation)
 
 
-def test_what_comes_unasked_is_heard_on_the_stream_of_its_own() -> None:
+def test_notifications_outside_of_requests_come_on_the_listening_stream() -> None:
     play = Sessions()
     opened: list[str | None] = []
 
@@ -510,7 +510,7 @@ def test_a_tool_whose_headers_have_changed_is_listed_anew_and_called_again() -> 
     with_script(server, conversation)
 
 
-def test_headers_that_differ_for_another_reason_are_told_after_one_more_attempt() -> None:
+def test_headers_that_differ_for_another_reason_are_reported_after_one_more_attempt() -> None:
     async def on_call(asked: Asked, say: Saying) -> None:
         await say.error(asked, 400, -32020, "Mcp-Name: the header is missing")
 
@@ -584,7 +584,7 @@ def test_what_the_server_says_of_the_token_is_masked() -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("version", [None, "2025-11-25"])
-def test_nobody_else_is_shown_the_token_by_a_redirect(status: int, version: str | None) -> None:
+def test_no_one_else_is_shown_the_token_by_a_redirect(status: int, version: str | None) -> None:
     async def whole() -> None:
         async with Scripted(Stateless()) as other:
 

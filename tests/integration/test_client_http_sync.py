@@ -1,5 +1,5 @@
-"""The client of a URL without an event loop: answers are read from the socket, all else runs in a loop of its
-own. And what a client of a URL imports."""
+"""The client of a URL without an event loop: answers are read from the socket, all else runs in a separate
+loop. And what a client of a URL imports."""
 
 from __future__ import annotations
 

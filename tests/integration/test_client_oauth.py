@@ -58,7 +58,7 @@ async def added(protected: Protected, auth: OAuth, **options: Any) -> str:
 
 
 def add(protected: Protected, auth: OAuth, **options: Any) -> str:
-    """Do so in a loop of its own."""
+    """Do so in a separate loop."""
     return str(run(added(protected, auth, **options)))
 
 
@@ -91,7 +91,7 @@ def test_a_client_without_an_event_loop_logs_in_too(protected: Protected) -> Non
     assert protected.count("/authorize") == 1
 
 
-def test_a_proxy_logs_in_at_the_server_behind_it(protected: Protected) -> None:
+def test_a_proxy_logs_in_at_its_upstream_server(protected: Protected) -> None:
     async def conversation() -> None:
         async with Client(Server.proxy(protected.url, auth=oauth())) as client:
             assert (await client.call_tool("add", {"a": 1})).text == "3"
@@ -215,7 +215,7 @@ REQUEST_SECONDS = 1000.0
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """A loop whose clock is put forward, so that nobody has to wait for a limit, nor meets one on a busy
+    """A loop whose clock is put forward, so that no one has to wait for a limit, nor meets one on a busy
     machine."""
 
     ahead = 0.0
@@ -351,7 +351,7 @@ def test_a_redirect_with_another_state_is_refused_and_the_right_one_still_taken(
     assert protected.count("/token", code="evil") == 0
 
 
-def test_a_login_that_nobody_completes_ends_and_is_not_begun_again(protected: Protected) -> None:
+def test_a_login_that_no_one_completes_ends_and_is_not_begun_again(protected: Protected) -> None:
     async def conversation() -> None:
         auth = oauth()
         async with Client(protected.url, auth=auth) as client:
@@ -469,7 +469,7 @@ def test_no_secret_is_in_an_error_a_log_or_a_repr(
 
 
 @pytest.mark.parametrize("methods", [None, [], ["plain"], ["s256"]])
-def test_without_pkce_by_s256_nobody_is_shown_a_login(
+def test_without_pkce_by_s256_no_one_is_shown_a_login(
     protected: Protected, methods: list[str] | None
 ) -> None:
     protected.pkce = methods
@@ -478,7 +478,7 @@ def test_without_pkce_by_s256_nobody_is_shown_a_login(
     assert not protected.count("/authorize")
 
 
-def test_without_metadata_nobody_is_shown_a_login(protected: Protected) -> None:
+def test_without_metadata_no_one_is_shown_a_login(protected: Protected) -> None:
     protected.unwell["/.well-known/oauth-authorization-server"] = 404, {}
     assert "does not offer PKCE" in failure(protected, oauth())
     assert not protected.count("/authorize")
@@ -511,7 +511,7 @@ def test_a_program_of_its_own_needs_no_pkce(protected: Protected) -> None:
         10**400,
     ],
 )
-def test_a_life_that_is_no_number_of_seconds_is_none(protected: Protected, expires_in: Any) -> None:
+def test_a_life_that_is_not_a_number_of_seconds_is_none(protected: Protected, expires_in: Any) -> None:
     """The token is used until the server refuses it: it neither fails, nor is renewed for each request."""
     protected.expires_in = expires_in
     auth = oauth()

@@ -293,7 +293,7 @@ with Client.sync(sys.argv[1:], version="2025-11-25") as client:
 def test_a_signal_that_comes_just_before_the_client_waits_is_heard(
     command: list[str], tmp_path: Path
 ) -> None:
-    """Such a one ends no poll(2). `interrupt_main` does what the handler does, and interrupts nothing."""
+    """Such a signal ends no poll(2). `interrupt_main` does what the handler does, and interrupts nothing."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *command],
         cwd=tmp_path,

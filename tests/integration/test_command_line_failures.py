@@ -39,7 +39,7 @@ ACTIONS = [
     *((command, action) for command in EVERY_COMMAND for action in actions_of(command)),
     *((name, command) for name in TOOLSETS for command in toolset_commands(f"fastrpc.tools.{name}")),
 ]
-"""What stands behind ``fastrpc``, where it is two words; derived, so that a new one is tried too."""
+"""What is behind ``fastrpc``, where it is two words; derived, so that a new one is tried too."""
 EVERY_WORD = [*((command,) for command in EVERY_COMMAND), *ACTIONS]
 
 
@@ -57,7 +57,7 @@ def run(tmp_path: Any) -> Any:
         **environment: str | None,
     ) -> tuple[int, str, str]:
         """Return the exit code, what is written and what is said. `full`: the output is on a full disk;
-        `closed`: this descriptor is closed; `is_left`: nobody reads the output;
+        `closed`: this descriptor is closed; `is_left`: no one reads the output;
         `has_no_room`: no file gets longer than 4 KiB; `is_nowhere`: the working directory is removed."""
         variables: dict[str, str | None] = {
             **os.environ,
@@ -102,7 +102,7 @@ needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the sys
 @pytest.mark.long
 @needs_full
 @pytest.mark.parametrize("command", EVERY_COMMAND)
-def test_a_full_disk_behind_the_output_is_one_line(command: str, run: Any) -> None:
+def test_a_full_disk_that_the_output_goes_to_is_one_line(command: str, run: Any) -> None:
     code, _, said = run(command, "--help", full=True)
     assert_short(code, said)
     assert (code, said) == (1, "fastrpc: standard output: No space left on device\n")
@@ -148,7 +148,7 @@ def test_arguments_that_are_no_names_of_anything_end_a_command_in_words(
         assert_short(code, said)
 
 
-def test_an_argument_that_is_no_utf8_is_quoted(run: Any) -> None:
+def test_an_argument_that_is_not_utf8_is_quoted(run: Any) -> None:
     for arguments in (
         ("call", "t.py", "f", b"a=\xff"),
         ("call", "t.py", "f", b"\xff=1"),

@@ -67,7 +67,7 @@ def test_an_example_that_is_wrapped_is_the_same_command(monkeypatch):
 
 
 @pytest.mark.parametrize("command", ACTIONS)
-def test_an_action_has_help_of_its_own(place, monkeypatch, capsys, command):
+def test_an_action_has_its_own_help(place, monkeypatch, capsys, command):
     name, action = command.split()
     monkeypatch.setenv("COLUMNS", "100")
     shown = {}

@@ -35,7 +35,7 @@ def test_a_url_is_listed_called_and_inspected_with_a_token_from_a_file(place: An
 
 
 @pytest.mark.parametrize("header", [f"Authorization: Bearer {TOKEN}", "Authorization=OURS"])
-def test_a_header_is_sent_as_it_stands_or_from_the_environment(place: Any, url: str, header: str) -> None:
+def test_a_header_is_sent_as_it_is_or_from_the_environment(place: Any, url: str, header: str) -> None:
     done = run(place, "call", url, "word_count", "text=a b", "--header", header, OURS=f"Bearer {TOKEN}")
     assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
 

@@ -1,4 +1,4 @@
-"""Authorization of a compat server in a process of its own, over HTTP, as its clients meet it.
+"""Authorization of a compat server in a separate process, over HTTP, as its clients meet it.
 
 The server is a file as it is written for FastMCP, its import swapped. JWKS and introspection are on loopback.
 """

@@ -136,7 +136,7 @@ def test_lists_are_whole_and_their_entries_have_attributes() -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_handlers_answer_the_server_and_hear_of_it(mode: str) -> None:
+def test_handlers_answer_the_server_and_are_notified_of_it(mode: str) -> None:
     heard: list[Any] = []
 
     async def elicit(message: str, wanted: Any, params: Any, context: Any) -> Any:
@@ -254,7 +254,7 @@ def test_the_mode_decides_about_the_version(mode: str, version: str) -> None:
     run(conversation())
 
 
-def test_a_client_that_does_not_begin_by_itself_is_told_to() -> None:
+def test_a_client_that_does_not_begin_by_itself_is_asked_to() -> None:
     async def conversation() -> None:
         async with compat.Client(in_memory(), auto_initialize=False) as client:
             assert client.protocol_version is None

@@ -55,7 +55,7 @@ def environment(**more: str) -> dict[str, str]:
 def served(
     folder: Any, transport: str = "streamable-http", source: str = "", variables: Any = None, **options: Any
 ) -> Iterator[HttpProcess]:
-    """The fixture, or a source, in a process of its own, which has to end in order."""
+    """The fixture, or a source, in a separate process, which has to end in order."""
     file = folder / "server.py"
     file.write_text(source or swapped(), encoding="utf-8")
     command = (sys.executable, str(file), transport, json.dumps({"port": 0, **options}))
@@ -196,7 +196,7 @@ def test_paths_are_where_the_options_say(tmp_path: Any) -> None:
         assert asyncio.run(asyncio.wait_for(use(), LONG_SECONDS)) == {"result": 2}
 
 
-def test_without_sessions_every_request_stands_alone(tmp_path: Any) -> None:
+def test_without_sessions_every_request_is_independent(tmp_path: Any) -> None:
     with served(tmp_path, stateless_http=True, json_response=True) as server:
         url = url_of(server)
         message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": START}

@@ -112,7 +112,7 @@ def test_a_tool_that_is_marked_beside_a_server_without_it_is_named(place):
     assert (listed.stderr, "lost" in listed.stdout) == ("", True)
 
 
-def test_a_file_that_is_loaded_alone_is_told_of_relative_imports_and_its_ending(place):
+def test_the_error_of_a_file_that_is_loaded_alone_names_relative_imports_and_its_ending(place):
     (place / "my-server.py").write_text("from . import helper\n")
     assert_mistake(run_command(place, "tools", "my-server.py"), "write 'import x' for 'from . import x'")
     assert_mistake(run_command(place, "tools", "my-server"), "did you mean my-server.py?")

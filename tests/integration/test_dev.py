@@ -159,7 +159,7 @@ def test_each_request_is_answered_once_however_often_the_server_changes(tmp_path
         assert sorted(answered) == sorted(asked)
 
 
-def test_a_syntax_error_is_told_and_the_old_server_goes_on(tmp_path: Any) -> None:
+def test_a_syntax_error_is_reported_and_the_old_server_goes_on(tmp_path: Any) -> None:
     with dev(write(tmp_path)) as server:
         server.initialize()
         write(tmp_path, source=SERVER + "\ndef broken(:\n")
@@ -187,7 +187,7 @@ def test_a_client_waits_for_a_server_that_cannot_start_yet(tmp_path: Any) -> Non
         assert said(server) == "two day"
 
 
-def test_a_new_server_is_told_what_the_last_one_knew(tmp_path: Any) -> None:
+def test_a_new_server_learns_what_the_last_one_knew(tmp_path: Any) -> None:
     source = SERVER + (
         "\n@app.tool\ndef tell(ctx: Context) -> str:\n"
         "    ctx.info('logged')\n    app.resource_updated('docs://guide')\n    return 'told'\n"
@@ -224,7 +224,7 @@ def test_a_question_of_a_server_that_is_gone_is_taken_back(tmp_path: Any) -> Non
         assert answer["result"]["content"][0]["text"] == "accept"
 
 
-def test_listeners_without_a_session_hear_of_it_and_go_on_listening(tmp_path: Any) -> None:
+def test_listeners_without_a_session_are_notified_of_it_and_go_on_listening(tmp_path: Any) -> None:
     wanted = {"toolsListChanged": True}
     with dev(write(tmp_path)) as server:
         listen = server.ask(
@@ -326,7 +326,7 @@ def test_a_large_message_passes_in_both_directions(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_and_the_server_behind_it(tmp_path: Any, number: int) -> None:
+def test_a_signal_ends_it_and_the_server_that_it_runs(tmp_path: Any, number: int) -> None:
     source = SERVER + "\n@app.tool\ndef own_id() -> str:\n    import os\n    return str(os.getpid())\n"
     with dev(write(tmp_path, source=source)) as server:
         server.initialize()

@@ -1,6 +1,6 @@
 """The egress proxy: nothing that goes through it reaches an address that is not the Internet's.
 
-Canaries listen on loopback, on every address of this machine; they must hear nothing. What stands for the
+Canaries listen on loopback, on every address of this machine; they must hear nothing. What represents the
 Internet is 127.0.0.2, which a proxy may be allowed to reach.
 """
 

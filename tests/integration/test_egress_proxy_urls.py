@@ -257,7 +257,7 @@ def test_the_host_that_is_taken_is_a_browsers_or_none() -> None:
 
 
 def test_what_a_browser_sends_is_taken() -> None:
-    """An address in the Standard's own form is looked up as it stands, unless no client may ask for it."""
+    """An address in the Standard's own form is looked up as it is, unless no client may ask for it."""
     addresses = [f"http://{host}/" for host in HOSTS]
     found = [
         each

@@ -326,7 +326,7 @@ def test_resources_prompts_completions_and_providers_that_exit_have_failed(proce
     assert calls(process, "reads") == "SystemExit: 2"
 
 
-def test_a_tool_that_exits_behind_an_answer_of_its_client_has_failed() -> None:
+def test_a_tool_that_exits_after_an_answer_of_its_client_has_failed() -> None:
     with serve(SERVER) as process:
         process.initialize(elicitation={})
         process.ask("tools/call", {"name": "asks", "arguments": {}}, "asks")

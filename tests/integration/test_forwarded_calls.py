@@ -1,4 +1,4 @@
-"""Calls that a proxy forwards as bytes: what goes on as it is, what is parsed, and that nobody sees which."""
+"""Calls that a proxy forwards as bytes: what goes on as it is, what is parsed, and that no one sees which."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def test_a_server_starts_when_it_is_called_and_again_after_it_was_killed(place: 
 
 
 @pytest.mark.parametrize("command", ["list", "inspect", "tools"])
-def test_who_lists_a_gateway_is_told_which_of_its_servers_have_failed(place: Place, command: str) -> None:
+def test_who_lists_a_gateway_learns_which_of_its_servers_have_failed(place: Place, command: str) -> None:
     place.write({"a": place.entry("a"), "bad\x1b": {"command": "/nonexistent"}})
     words = [sys.executable, "-m", "fastrpc"]
     environment = {**os.environ, **place.variables}
@@ -384,7 +384,7 @@ def test_the_status_says_that_it_waits_for_a_gateway_that_is_stopped_and_gives_u
 
 
 def test_a_status_that_comes_while_a_gateway_begins_does_not_hide_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It removes sockets that nobody listens at, and this one is not listened at yet."""
+    """It removes sockets that no one listens at, and this one is not listened at yet."""
     with tempfile.TemporaryDirectory() as state:
 
         class Early(socket.socket):

@@ -87,7 +87,7 @@ def approvals(folder: Path, *arguments: str, code: int = 0, **more: str) -> str:
 
 
 def waiting(folder: Path, url: str = "") -> list[dict[str, Any]]:
-    """What `fastrpc approvals list --json` prints, without a process of its own."""
+    """What `fastrpc approvals list --json` prints, without a separate process."""
     path = folder / "state" / "guard.sqlite3"
     if not url and not path.exists():
         return []
@@ -184,7 +184,7 @@ def test_a_call_that_cannot_be_held_comes_again_and_finds_its_approval(folder: P
     assert runs(folder) == ["x 1"]
 
 
-def test_a_rejected_call_is_told_so_and_asked_for_no_more(folder: Path, background: Any) -> None:
+def test_a_rejected_call_is_refused_and_not_asked_for_again(folder: Path, background: Any) -> None:
     with over_stdio(folder) as client:
         held = background.submit(called, client, "wipe", place="x")
         approval = only_waiting(folder)

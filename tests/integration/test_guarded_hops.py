@@ -97,7 +97,7 @@ hide = {hide}
 @pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
 @pytest.mark.parametrize("is_allowed", [True, False])
 @pytest.mark.parametrize("hop", ["proxy", "gateway", "mounted", "between"])
-def test_nobody_hears_of_a_resource_outside_of_the_allowlist(
+def test_no_one_is_notified_of_a_resource_outside_of_the_allowlist(
     tmp_path: Path, hop: str, version: str, is_allowed: bool, hide: str
 ) -> None:
     uri, codes, heard = address(hop, URI), [], []

@@ -455,7 +455,7 @@ def test_check_shows_what_each_class_may_call_and_try_judges_a_call(folder: Path
     assert "did you mean 'agent'" in fastrpc(folder, *arguments, "--as", "agnt", code=2)
 
 
-def test_commands_that_start_a_server_put_it_behind_the_guard_that_they_name(folder: Path) -> None:
+def test_commands_that_start_a_server_guard_it_as_they_name(folder: Path) -> None:
     guarded = ("--guard", "guard.toml", "shop.py")
     order = ("call", *guarded, "order", "item=pen")
     assert fastrpc(folder, *order, "count=3") == "ordered 3 pen\n"
@@ -531,7 +531,7 @@ def test_why_explains_a_refusal_from_its_record_and_says_what_has_changed_since(
     assert "at most one file" in fastrpc(folder, "guard", "why", "audit_0", "a", "b", code=2)
 
 
-def test_the_servers_of_a_gateway_stand_behind_its_guard(folder: Path) -> None:
+def test_the_servers_of_a_gateway_are_guarded_by_its_guard(folder: Path) -> None:
     server = {"command": sys.executable, "args": ["-m", "fastrpc", "serve", "shop.py:app"]}
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": server}}))
     text = GUARD.replace('tools = ["*"]', 'tools = ["shop_*"]').replace('["order"]', '["shop_order"]')

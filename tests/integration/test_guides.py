@@ -85,5 +85,5 @@ def test_files_are_written_and_lines_inserted_before_the_commands_below_them(tmp
         ("a.c\n", "abc\n", False),
     ],
 )
-def test_dots_stand_for_what_differs(expected: str, printed: str, fits: bool) -> None:
+def test_dots_replace_what_differs(expected: str, printed: str, fits: bool) -> None:
     assert bool(re.fullmatch(pattern_of(expected), printed)) == fits

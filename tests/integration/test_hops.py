@@ -417,7 +417,7 @@ def test_a_notification_without_a_session_over_http_passes_too() -> None:
     in_loop(conversation)
 
 
-def test_a_notification_outside_of_calls_reaches_nobody_where_principals_share_a_server() -> None:
+def test_a_notification_outside_of_calls_reaches_no_one_where_principals_share_a_server() -> None:
     async def conversation() -> None:
         app = Server("shared")
         async with (
@@ -426,7 +426,7 @@ def test_a_notification_outside_of_calls_reaches_nobody_where_principals_share_a
         ):
             for principal, expected in (("", 1), ("somebody else", 1)):
                 next(iter(app.runtime.dispatchers)).principal = principal
-                app.runtime.notify_clients(echo.VENDOR, {})
+                app.runtime.announcements.notify(echo.VENDOR, {})
                 for client in (one, other):
                     await client.ping()
                     assert [each["method"] for each in client.notifications] == [echo.VENDOR] * expected

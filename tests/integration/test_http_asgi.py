@@ -260,7 +260,7 @@ def the_older_transport(server: Serving, folder: Any) -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_the_servers_own_end_leaves_the_lifespan_and_nobody_behind(folder: Any, name: str) -> None:
+def test_the_servers_own_end_leaves_the_lifespan_and_no_process(folder: Any, name: str) -> None:
     with begin(name, folder) as server:
         assert server.call("state") == "a state"
         waiting = server.begin_call("wait", seconds=0.5)
@@ -298,7 +298,7 @@ def test_mounted_below_a_path_everything_is_found_there(folder: Any, target: str
 
 
 def test_behind_a_root_path_everything_is_found(folder: Any) -> None:
-    """As behind a proxy that takes a prefix away: the server is told of it."""
+    """As behind a proxy that takes a prefix away: the server knows it."""
     with begin("uvicorn", folder, "tools:asgi", "--root-path", "/prefix") as server:
         assert server.call("echo", text="hello") == "hello"
         stream = Stream(server, "GET", "/sse")

@@ -310,7 +310,7 @@ async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 class Attack:
-    """What came of an attack: what the page has read, and the statuses that the browser has seen."""
+    """The result of an attack: what the page has read, and the statuses that the browser has seen."""
 
     def __init__(self) -> None:
         self.read: list[list[Any]] = []

@@ -287,7 +287,7 @@ def test_a_token_file_is_read_again_when_it_changes(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["gone", "readable by others"])
-def test_a_token_file_that_can_be_used_no_more_lets_nobody_in_until_it_is_right_again(
+def test_a_token_file_that_can_be_used_no_more_lets_no_one_in_until_it_is_right_again(
     tmp_path: Path, how: str
 ) -> None:
     """On both ways: a head that the fast path knows is judged anew."""

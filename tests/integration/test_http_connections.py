@@ -1,5 +1,5 @@
 """Which connection gives way when a server has as many as it may: those that have sent no whole request go
-first, whoever has been served stays, and nobody is shut out by connections that do nothing (raw sockets).
+first, whoever has been served stays, and no one is shut out by connections that do nothing (raw sockets).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def refused(answer: Answer) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"P", call()[:200], call()[:-1]], ids=["silent", "byte", "head", "body"]
 )
-def test_connections_that_send_no_whole_request_shut_nobody_out(
+def test_connections_that_send_no_whole_request_shut_no_one_out(
     server: Server, crowd: list[Socket], data: bytes
 ) -> None:
     """As often as it is repeated, and from the same address: who has been served stays, new ones get in."""
@@ -89,7 +89,7 @@ def test_the_address_with_the_most_of_them_gives_way(server: Server, crowd: list
 
 
 def test_connections_that_begin_a_second_request_give_way_too(server: Server, crowd: list[Socket]) -> None:
-    """A whole request needs no token: it is no leave to keep a place."""
+    """A whole request needs no token: it does not allow it to keep a place."""
     for _ in range(PLACES + 5):
         crowd.append(server.socket())
         crowd[-1].send(HEALTH)
@@ -207,7 +207,9 @@ def test_a_request_that_is_served_keeps_its_connection(server: Server, crowd: li
         assert waiting.answer().text == "hello"
 
 
-def test_a_request_that_gives_way_is_told_why_and_not_served(server: Server, crowd: list[Socket]) -> None:
+def test_a_request_that_gives_way_is_answered_with_the_reason_and_not_served(
+    server: Server, crowd: list[Socket]
+) -> None:
     with server.socket() as counting:
         counting.send(call("count", {}))
         before = int(counting.answer().text)

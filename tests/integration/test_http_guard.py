@@ -229,7 +229,7 @@ def test_a_call_that_the_straight_way_would_answer_is_checked_as_well(local: Cal
     assert local.count() == before + len(let_in) + 1
 
 
-def test_every_route_stands_behind_the_guard() -> None:
+def test_the_guard_decides_on_every_route() -> None:
     """All requests go through one function, and the first thing that it does is to ask the guard."""
     route = ast.parse(textwrap.dedent(inspect.getsource(HttpApp._route))).body[0]
     function = next(node for node in ast.walk(route) if isinstance(node, ast.AsyncFunctionDef))
@@ -283,7 +283,7 @@ SIGN_IN = (
 """Where clients look for an authorization server, and where the versions before 2025-06-18 have one."""
 
 
-def test_who_looks_for_a_way_to_sign_in_is_told_what_there_is(local: Caller) -> None:
+def test_who_looks_for_a_way_to_sign_in_learns_what_there_is(local: Caller) -> None:
     """Clients show the body of the answer to a registration that has failed."""
     for method, path in (("POST", "/register"), ("GET", "/authorize?x=y"), ("GET", SIGN_IN[3])):
         said = local.ask(method, path).json["error"]["message"]
@@ -294,7 +294,7 @@ def test_who_looks_for_a_way_to_sign_in_is_told_what_there_is(local: Caller) -> 
         assert "needs no token" in server.ask("POST", "/register").json["error"]["message"]
 
 
-def test_a_client_without_a_token_is_told_that_one_is_needed_and_where_it_goes(local: Caller) -> None:
+def test_a_client_without_a_token_learns_that_one_is_needed_and_where_it_goes(local: Caller) -> None:
     """RFC 6750, 3.1: no error code for a request without any authentication information."""
     for given in ((), (f"Authorization: Basic {TOKEN}",)):
         answer = local.ask("POST", "/mcp", *given, body=b"{}")
@@ -350,12 +350,12 @@ def test_a_target_with_a_host_of_its_own_is_judged_by_that(
         assert local.ask("GET", f"{root}/healthz", host=host).status == expected
 
 
-def test_a_target_in_absolute_form_frees_nobody_from_sending_one_host(local: Caller) -> None:
+def test_a_target_in_absolute_form_frees_no_one_from_sending_one_host(local: Caller) -> None:
     for hosts in ((), ("Host: localhost", "Host: localhost")):
         assert local.ask("GET", "http://localhost/healthz", *hosts, host=None).status == 400
 
 
-def test_only_options_has_a_target_for_the_whole_server_and_nobody_is_given_a_tunnel(
+def test_only_options_has_a_target_for_the_whole_server_and_no_tunnel_is_opened(
     local: Caller,
 ) -> None:
     assert local.ask("OPTIONS", "*").status == 404

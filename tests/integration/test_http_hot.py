@@ -1,4 +1,4 @@
-"""The fast path in front of the HTTP application: which requests take it, and that nobody can tell.
+"""The fast path in front of the HTTP application: which requests take it, and that no one can tell.
 
 Two real servers, one with the fast path and one without, are sent the same bytes; their answers must be
 the same, byte for byte but for Date.
@@ -23,15 +23,10 @@ from support.waiting import eventually
 from fastrpc import Context
 from fastrpc import Server as App
 from fastrpc.transports.http.guard import Admission
-from fastrpc.transports.http.heads import (
-    HEADS_BYTES,
-    MEANINGFUL,
-    MEANINGS_KEPT,
-    OTHERS_KEPT,
-    REGULAR_PATH_ONLY,
-)
+from fastrpc.transports.http.heads import MEANINGFUL, REGULAR_PATH_ONLY
 from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.pending_response import PendingResponse
+from fastrpc.transports.http.remembered import HEADS_BYTES, MEANINGS_KEPT, REGULAR_KEPT
 from fastrpc.transports.http.request import HttpRequest
 
 DATE = [(b"date", b"Sat, 21 Nov 2026 12:00:00 GMT")]
@@ -250,14 +245,14 @@ def test_the_connection_ends_when_the_client_wants_it(hot: Server) -> None:
             assert connection.is_closed()
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_body_harms_nobody(hot: Server) -> None:
+def test_a_client_that_leaves_in_the_middle_of_a_body_harms_no_one(hot: Server) -> None:
     for _ in range(50):
         with hot.socket() as connection:
             connection.send(call()[:-10])
     assert hot.ask(call()).text == "hello"
 
 
-def test_a_tool_is_called_once_whatever_way_its_answer_takes(hot: Server) -> None:
+def test_a_tool_is_called_once_on_each_path_of_its_answer(hot: Server) -> None:
     with hot.socket() as connection:
         counts = []
         for _ in range(40):
@@ -277,7 +272,7 @@ def test_a_tool_that_cannot_answer_at_once_is_called_once(hot: Server, tool: str
 
 
 @pytest.mark.parametrize("tool", ["stay_on_thread", "stay"])
-def test_a_tool_that_takes_its_time_delays_nobody(hot: Server, tool: str) -> None:
+def test_a_tool_that_takes_its_time_delays_no_one(hot: Server, tool: str) -> None:
     with hot.socket() as one, hot.socket() as other:
 
         def ask(data: bytes) -> str:
@@ -367,7 +362,7 @@ def test_a_token_that_is_taken_away_is_noticed(tmp_path: os.PathLike[str]) -> No
 def test_a_request_whose_body_still_comes_when_the_server_ends_is_answered(
     tmp_path: Path, is_hot: bool
 ) -> None:
-    """It is told to try again elsewhere; the calls that had begun have their time."""
+    """It is asked to try again elsewhere; the calls that had begun have their time."""
     with (
         Server(hot=is_hot, drain_seconds=20.0) as server,
         server.socket() as begun,
@@ -519,7 +514,7 @@ def test_a_tool_with_arguments_in_headers_goes_the_long_way() -> None:
 
 def test_a_head_is_judged_anew_when_its_token_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.monotonic", lambda: now)
 
     def check(path: HotPath, application: object) -> None:
         nonlocal now
@@ -555,13 +550,13 @@ def test_a_token_that_was_wrong_is_asked_for_again() -> None:
 
 def test_known_heads_are_bounded() -> None:
     def check(path: HotPath, application: object) -> None:
-        heads = path._heads
+        remembered = path._remembered
         for number in range(5000):
             assert path.head(head(with_headers(("Host", f"127.0.0.1:{number}")))) is not None
             path.head(b"GET /%d HTTP/1.1" % number)
-        assert sum(map(len, heads.known)) <= HEADS_BYTES
-        assert len(heads._meanings) <= MEANINGS_KEPT
-        assert len(heads._others) <= OTHERS_KEPT
+        assert sum(map(len, remembered.heads)) <= HEADS_BYTES
+        assert len(remembered.meanings) <= MEANINGS_KEPT
+        assert len(remembered.regular) <= REGULAR_KEPT
 
     with_path(check)
 
@@ -643,7 +638,7 @@ def test_what_is_around_calls_is_heeded() -> None:
 
 
 @pytest.mark.parametrize("name", ["who", "at_once", "later", "thread"])
-def test_a_tool_that_is_not_for_all_callers_gets_a_connection_of_its_own(name: str) -> None:
+def test_a_tool_that_is_not_for_all_callers_gets_a_separate_connection(name: str) -> None:
     """The one that all callers share answers at once, and knows no caller."""
     app = App("others")
     called: list[str] = []

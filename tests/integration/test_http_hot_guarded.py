@@ -240,21 +240,21 @@ class Tokens:
 
 
 class Way:
-    """The fast path of a server in a loop of this process. `alone` counts the requests that had a connection
-    of their own."""
+    """The fast path of a server in a loop of this process. `alone` counts the requests that had a separate
+    connection."""
 
     def __init__(self, path: HotPath, application: Any, tokens: Tokens) -> None:
         self.path = path
         self.application = application
         self.tokens = tokens
         self.alone = 0
-        exchange = application.exchange
+        exchange = application.exchanges.take
 
         def counted(*arguments: Any) -> Any:
             self.alone += 1
             return exchange(*arguments)
 
-        application.exchange = counted
+        application.exchanges.take = counted
 
     def take(self, token: str, tool: str, /, **arguments: Any) -> Any:
         """Return the text of a call's result, or the code of its error; None if it takes the regular path."""
@@ -308,7 +308,7 @@ def shop_policy(rate: str = "1000/hour") -> str:
     return SHOP.replace("RATE", rate)
 
 
-def test_a_call_that_the_policy_plainly_allows_needs_no_connection_of_its_own(tmp_path: Path) -> None:
+def test_a_call_that_the_policy_plainly_allows_needs_no_separate_connection(tmp_path: Path) -> None:
     app, _ = guarded(tmp_path, shop_policy())
 
     def scene(way: Way) -> None:
@@ -439,7 +439,7 @@ def test_a_token_that_expires_between_two_calls_is_asked_about_again(
 ) -> None:
     app, _ = guarded(tmp_path, shop_policy())
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.monotonic", lambda: now)
 
     def scene(way: Way) -> None:
         nonlocal now
@@ -475,7 +475,7 @@ def test_a_tool_that_is_taken_away_and_comes_back_is_decided_about_anew(tmp_path
     way(app, scene)
 
 
-def test_what_a_guard_has_to_look_at_or_needs_a_context_has_a_connection_of_its_own(tmp_path: Path) -> None:
+def test_what_a_guard_has_to_look_at_or_needs_a_context_has_a_separate_connection(tmp_path: Path) -> None:
     app, _ = guarded(tmp_path, shop_policy())
     asked: list[str] = []
 

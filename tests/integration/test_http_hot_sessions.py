@@ -1,4 +1,4 @@
-"""The fast path for requests in sessions, and for calls that wait: nobody can tell that it is taken.
+"""The fast path for requests in sessions, and for calls that wait: no one can tell that it is taken.
 
 Two real servers, one with the fast path and one without, are sent the same; their answers must be the
 same, byte for byte but for Date.
@@ -55,7 +55,7 @@ def cold() -> Iterator[Server]:
 
 
 def answers(server: Server, *requests: bytes, times: int = 3) -> list[bytes]:
-    """What comes of requests, one behind the other on one connection, as often as that lasts."""
+    """The result of requests, one behind the other on one connection, as often as that lasts."""
     found = []
     with Socket(server.port) as connection:
         for request in requests * times:
@@ -82,6 +82,7 @@ CASES: dict[str, Make] = {
     "letters beyond ASCII": posted(calling("echo", text="h\u00e4\u6f22")),
     "an argument too few": posted(calling("echo")),
     "an unknown tool": posted(calling("nobody")),
+    "an error that says when to call again": posted(calling("refuse", seconds=7)),
     "a call without a name": posted(message("tools/call", {}, 1)),
     "a Context": posted(calling("who")),
     "a Context that is used": posted(calling("wide")),
@@ -246,7 +247,7 @@ def test_answers_of_calls_that_wait_keep_their_order(hot: Server, cold: Server, 
 
 
 def both(scene: Callable[[Server], T], **options: Any) -> T:
-    """Return what comes of a scene with the fast path, which must be what comes of it without."""
+    """Return the result of a scene with the fast path, which must be the result of it without."""
     found = []
     for is_hot in (True, False):
         with Server(hot=is_hot, **options) as server:
@@ -353,7 +354,7 @@ def test_a_stateless_call_is_cancelled_when_its_client_leaves() -> None:
 
 @pytest.mark.parametrize("seconds", [0.05, 0.5])  # less than two looks of the monitor, and more
 @pytest.mark.parametrize("kind", ["in a session", "stateless"])
-def test_a_client_that_waits_long_hears_something(kind: str, seconds: float) -> None:
+def test_a_client_that_waits_long_receives_comments(kind: str, seconds: float) -> None:
     def scene(server: Server) -> bytes:
         request = stateless_request("tools/call", {"name": "hold", "arguments": {"name": "long"}})
         if kind == "in a session":
@@ -498,7 +499,7 @@ def test_a_call_that_waits_is_begun_straight_and_answered_when_it_has_ended() ->
             assert found[0] == 200
             assert text_of(json.loads(found[1])) == "later"
         assert not way.session.running
-        assert not way.application.running
+        assert not way.application.exchanges.running
 
     straight(scene)
 
@@ -543,11 +544,11 @@ def test_an_id_that_is_in_flight_is_not_for_the_connection_that_sessions_share()
         assert isinstance(pending, PendingResponse)
         woken = asyncio.Event()
         pending.on_message(woken.set)
-        way.session.bypasses_left = 0
+        way.session.bypass.left = 0
         refused = way.take(calling("echo", 7, text="x"))
         assert isinstance(refused, bytes)
         assert b"in flight" in refused
-        way.session.bypasses_left = 0
+        way.session.bypass.left = 0
         other = way.take(calling("echo", 8, text="x"))
         assert isinstance(other, bytes)
         assert b"result" in other
@@ -587,7 +588,7 @@ def test_a_session_is_in_use_whichever_way_its_requests_take(monkeypatch: pytest
 
 def test_a_head_in_a_session_is_judged_anew_when_its_token_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("fastrpc.transports.http.heads.monotonic", lambda: now)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.monotonic", lambda: now)
 
     def scene(way: Straight) -> None:
         nonlocal now
@@ -598,7 +599,7 @@ def test_a_head_in_a_session_is_judged_anew_when_its_token_expires(monkeypatch: 
             return Admission(way.session.principal, now + 60)
 
         way.application.guard.admit = admit
-        way.path._heads.forget()
+        way.path._remembered.forget()
         for number in range(6):  # lengths, too, that have not come yet
             assert way.take(calling("echo", text="x" * (number // 2))) is not None
         assert len(asked) == 1
@@ -618,7 +619,7 @@ def test_heads_that_differ_in_length_session_and_trace_are_judged_once() -> None
         guard = way.application.guard
         admit = guard.admit
         guard.admit = lambda given: judged.append(1) or admit(given)
-        way.path._heads.forget()
+        way.path._remembered.forget()
         other = Straight(way.path, way.application, way.session.principal)
         for number in range(20):
             each = (way, other)[number % 2]
@@ -639,13 +640,13 @@ def test_heads_that_differ_in_length_session_and_trace_are_judged_once() -> None
 
 
 def test_what_is_known_of_heads_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.transports.http.heads.HEADS_BYTES", 10_000)
+    monkeypatch.setattr("fastrpc.transports.http.remembered.HEADS_BYTES", 10_000)
 
     def scene(way: Straight) -> None:
         for number in range(200):
             assert way.take(ECHO, traceparent=f"00-{number}") is not None
-            assert sum(map(len, way.path._heads.known)) <= 10_000
-        assert way.path._heads.known
+            assert sum(map(len, way.path._remembered.heads)) <= 10_000
+        assert way.path._remembered.heads
 
     straight(scene)
 

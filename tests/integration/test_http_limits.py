@@ -86,7 +86,7 @@ def test_a_long_address_is_refused(usual: Server) -> None:
     ended(usual, 414, head_of([("Host", "localhost")], f"GET /{'x' * 9000} HTTP/1.1"))
 
 
-def test_headers_behind_a_body_are_bounded_too(usual: Server) -> None:
+def test_headers_after_a_body_are_bounded_too(usual: Server) -> None:
     """Trailers are headers: they must not collect behind an answer that has gone out."""
     body = call_body("echo", {"text": "hello"})
     given = [pair for pair in headers(body) if pair[0] != "Content-Length"]
@@ -113,7 +113,7 @@ def test_a_body_over_the_limit_is_refused_at_its_head() -> None:
 @pytest.fixture(scope="module")
 def patient() -> Iterator[Server]:
     """A server that reads behind a refusal for as long as a busy machine may take to send."""
-    with Server(patch={"transports.http.protocol.CLOSING_SECONDS": SECONDS}) as server:
+    with Server(patch={"transports.http.bounded_connection.CLOSING_SECONDS": SECONDS}) as server:
         yield server
 
 
@@ -133,7 +133,7 @@ def test_a_client_that_sends_all_before_it_reads_sees_the_refusal(patient: Serve
         assert connection.is_closed()
 
 
-def test_a_refusal_that_nobody_heeds_is_the_end(usual: Server) -> None:
+def test_a_refusal_that_no_one_heeds_is_the_end(usual: Server) -> None:
     """What still trickles in behind the answer is dropped, and not for long."""
     with usual.socket() as connection:
         connection.send(head_of([("Host", "localhost"), ("Content-Length", "1000")], "POST /mcp HTTP/1.1"))
@@ -228,7 +228,7 @@ def test_a_chunked_body_is_read(usual: Server) -> None:
     )
 
 
-def test_rubbish_behind_a_request_does_not_take_its_answer(usual: Server) -> None:
+def test_rubbish_after_a_request_does_not_take_its_answer(usual: Server) -> None:
     with usual.socket() as connection:
         connection.send(call("wait", {"ms": 100}) + call("wait", {"ms": 1}) + b"rubbish\r\n\r\n")
         assert connection.answer().text == "waited"

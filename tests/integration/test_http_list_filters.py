@@ -180,7 +180,7 @@ def test_a_filter_is_asked_once_for_each_class_however_its_callers_come(shop: Sh
     assert shop.call("count_asked") == str(2 * len(ALL))
 
 
-def test_a_caller_that_is_promoted_is_told_and_sees_more(shop: Shop) -> None:
+def test_a_caller_that_is_promoted_is_notified_and_sees_more(shop: Shop) -> None:
     wanted = {"notifications": {"toolsListChanged": True}}
     with shop.open(stateless_request("subscriptions/listen", wanted, token=OTHER_TOKEN)) as stream:
         assert stream.message()["method"] == "notifications/subscriptions/acknowledged"

@@ -39,7 +39,7 @@ def serve(folder: Path, *options: str, level: str = "info", **more: Any) -> Serv
 
 
 def send(server: Serving, head: str, *headers: str, body: str = "") -> None:
-    """Send a request with the right token on a connection of its own, and read how its answer begins."""
+    """Send a request with the right token on a separate connection, and read how its answer begins."""
     lines = [head, "Host: localhost", f"Authorization: Bearer {TOKEN}", *headers]
     text = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]) + body
     send_bytes(server, text.encode("latin-1"))

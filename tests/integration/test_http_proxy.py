@@ -98,7 +98,7 @@ def test_a_client_that_cannot_be_asked_fails_the_call_alone(
 
 
 @pytest.mark.parametrize("upstream", [None, "2025-11-25", "sse"])
-def test_cancellation_reaches_the_call_behind(
+def test_cancellation_reaches_the_upstream_call(
     shared_remote: Remote, upstream: str | None, tmp_path: Any
 ) -> None:
     path, begun = tmp_path / "note", tmp_path / "note.begun"
@@ -115,7 +115,9 @@ def test_cancellation_reaches_the_call_behind(
 
 
 @pytest.mark.parametrize("upstream", [None, "2025-11-25", "sse"])
-def test_changes_behind_are_told_and_listed(own_remote: Remote, upstream: str | None) -> None:
+def test_changes_of_the_upstream_server_are_reported_and_listed(
+    own_remote: Remote, upstream: str | None
+) -> None:
     async def conversation(client: Client) -> None:
         def told() -> set[str]:
             return {message["method"] for message in client.notifications}
@@ -135,7 +137,7 @@ def test_changes_behind_are_told_and_listed(own_remote: Remote, upstream: str | 
     with_client(proxy_of(own_remote, upstream), conversation)
 
 
-def test_arguments_that_a_tool_wants_in_headers_stand_there(shared_remote: Remote) -> None:
+def test_arguments_that_a_tool_wants_in_headers_are_sent_there(shared_remote: Remote) -> None:
     """The upstream server refuses a call whose headers differ from its arguments."""
 
     async def conversation(client: Client) -> None:
@@ -252,7 +254,7 @@ def test_calls_fail_while_it_is_away_and_work_once_it_is_back(
     with_client(proxy_of(own_remote, upstream), conversation)
 
 
-def test_one_that_is_not_there_is_told_and_found_when_it_comes(
+def test_one_that_is_not_there_is_reported_and_found_when_it_comes(
     own_remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastrpc import proxy
@@ -327,7 +329,7 @@ def test_a_session_that_is_gone_is_begun_anew_and_the_call_is_made() -> None:
     with_script(play, conversation)
 
 
-def test_a_broken_stream_is_resumed_behind_its_last_event_after_the_time_that_it_names() -> None:
+def test_a_broken_stream_is_resumed_from_its_last_event_after_the_time_that_it_names() -> None:
     play = Sessions()
     times = []
 
@@ -439,7 +441,7 @@ def test_an_answer_that_never_comes_is_given_up_after_some_attempts(monkeypatch:
     with_script(play, conversation)
 
 
-def test_what_comes_unasked_is_heard_on_the_stream_of_its_own() -> None:
+def test_notifications_outside_of_requests_come_on_the_listening_stream() -> None:
     play = Sessions()
     opened: list[str | None] = []
 
@@ -567,7 +569,7 @@ async def _silent(asked: Asked, say: Saying) -> None:
         (plays.elsewhere, "the server's stream is invalid"),
     ],
 )
-def test_one_that_speaks_no_mcp_is_told_in_a_sentence(play: Any, reason: str) -> None:
+def test_one_that_speaks_no_mcp_is_reported_in_a_sentence(play: Any, reason: str) -> None:
     async def conversation(client: Client, server: Scripted) -> None:
         with pytest.raises(RemoteError) as failure:
             await client.tools()

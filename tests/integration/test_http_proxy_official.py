@@ -77,7 +77,7 @@ def test_cancellation_reaches_it(official: Remote, upstream: str | None, tmp_pat
 @all_but(
     "upstream", ("json", LATEST_SESSION_VERSION), ("stateless", LATEST_SESSION_VERSION)
 )  # there it has no way to tell
-def test_its_changes_are_told(official: Remote, upstream: str | None) -> None:
+def test_its_changes_are_reported(official: Remote, upstream: str | None) -> None:
     async def conversation() -> None:
         async with Client(Server.proxy(official.url, protocol_version=upstream)) as client:
             name = f"late_{upstream or 'latest'}".replace("-", "_")

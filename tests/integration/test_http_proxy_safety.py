@@ -33,7 +33,7 @@ def run(coroutine: Awaitable[Any]) -> Any:
 
 
 async def failure_of(app: Server) -> str:
-    """Return why an upstream server cannot be used, as the client is told; the proxy itself must go on."""
+    """Return why an upstream server cannot be used, as the client sees it; the proxy itself must go on."""
     async with Client(app) as client:
         with pytest.raises(RemoteError) as failure:
             await client.tools()
@@ -53,7 +53,7 @@ async def failure_of(app: Server) -> str:
     ],
 )
 @pytest.mark.parametrize("protocol_version", [None, "2025-11-25"])
-def test_a_token_that_is_missing_or_wrong_is_told_without_it(
+def test_a_token_that_is_missing_or_wrong_is_reported_without_it(
     shared_remote: Process,
     options: dict[str, Any],
     said: str,
@@ -156,7 +156,7 @@ def test_a_token_in_the_clear_is_warned_of(caplog: pytest.LogCaptureFixture) -> 
         ("http://host/", {"protocol_version": "2020-01-01"}, "expected one of 2024-11-05"),
     ],
 )
-def test_a_mistake_is_told_at_once_and_without_secrets(
+def test_a_mistake_is_reported_at_once_and_without_secrets(
     url: str, options: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(DefinitionError, match=complaint) as error:
@@ -188,7 +188,7 @@ def test_an_environments_proxy_is_used_but_not_for_servers_on_this_machine(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("protocol_version", [None, "2025-11-25"])
-def test_nobody_else_is_shown_the_token_by_a_redirect(status: int, protocol_version: str | None) -> None:
+def test_no_one_else_is_shown_the_token_by_a_redirect(status: int, protocol_version: str | None) -> None:
     async def conversation() -> None:
         async with Scripted(stateless_play) as other:
 
@@ -248,7 +248,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return certificates.for_localhost(tmp_path_factory.mktemp("tls"), "127.0.0.2")
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused_unless_it_is_trusted(
+def test_a_certificate_without_a_known_issuer_is_refused_unless_it_is_trusted(
     certificate: tuple[str, str],
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -375,7 +375,7 @@ def test_what_has_no_end_is_not_kept(
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", STATELESS])
-def test_a_key_may_stand_for_another_question_in_the_next_round(version: str) -> None:
+def test_a_key_may_name_another_question_in_the_next_round(version: str) -> None:
     async def play(asked: Asked, say: Saying) -> None:
         if asked.rpc != "tools/call":
             await stateless_play(asked, say)

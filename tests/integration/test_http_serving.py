@@ -327,7 +327,7 @@ def serve_with_few_files(folder: Any, certificate: tuple[str, str]) -> Serving:
     return Serving(*arguments, command=[sys.executable, "-c", code], folder=folder, tls=context)
 
 
-def test_connections_that_never_speak_tls_shut_nobody_out(folder: Any, certificate: tuple[str, str]) -> None:
+def test_connections_that_never_speak_tls_shut_no_one_out(folder: Any, certificate: tuple[str, str]) -> None:
     """More of them come than the server may open files, and each may be silent for ten seconds."""
     silent = []
     with serve_with_few_files(folder, certificate) as server:
@@ -366,7 +366,7 @@ def test_a_tls_client_cannot_have_the_handshake_repeated(certificate: tuple[str,
     assert context.options & ssl.OP_NO_COMPRESSION
 
 
-def test_tls_handshakes_that_do_not_come_shut_nobody_out(folder: Any, certificate: tuple[str, str]) -> None:
+def test_tls_handshakes_that_do_not_come_shut_no_one_out(folder: Any, certificate: tuple[str, str]) -> None:
     """With 160 files, and more connections than that: the oldest handshake gives way to a new one."""
     command = ["sh", "-c", 'ulimit -n 160; exec "$@"', "sh", *FASTRPC]
     context = ssl.create_default_context(cafile=certificate[0])

@@ -96,7 +96,7 @@ def test_a_caller_with_much_in_its_sessions_loses_the_one_that_was_idle_the_long
             each.close()
 
 
-def test_all_callers_together_are_bounded_and_nobody_loses_anothers_session() -> None:
+def test_all_callers_together_are_bounded_and_no_one_loses_anothers_session() -> None:
     with Server(patch={"quotas.ALL_BYTES": 300_000}) as server:
         client = {"name": "x", "version": "1" * 120_000}
         others = [initialize(server, client, token=OTHER_TOKEN) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""How long sessions over HTTP last: those that nobody uses end by themselves, others do not.
+"""How long sessions over HTTP last: those that no one uses end by themselves, others do not.
 
 Most go by a clock that the test sets, in a server in this process.
 """

@@ -94,7 +94,7 @@ def test_a_strange_id_is_unknown(server: Server, id: Any) -> None:
 
 
 def test_a_call_in_a_session_knows_whose_it_is(server: Server) -> None:
-    """As one of 2026-07-28 does: background tasks are told apart by it."""
+    """As one of 2026-07-28 does: background tasks are distinguished by it."""
     mine = server.call("who")
     assert mine
     assert Session(server).call("who").text == mine
@@ -142,7 +142,9 @@ fastrpc.Server("behind").run()
 """
 
 
-def test_an_initialize_that_waits_for_a_server_behind_leaves_no_session_if_given_up(tmp_path: Path) -> None:
+def test_an_initialize_that_waits_for_an_upstream_server_leaves_no_session_if_given_up(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "ready"
     opening = http(body=message("initialize", {"protocolVersion": SESSION_VERSIONS[-1]}, 1))
     impatient = http(
@@ -198,7 +200,7 @@ def test_a_caller_with_too_many_sessions_loses_the_one_that_was_idle_the_longest
         assert server.counts()["sessions"] == 4
 
 
-def test_when_there_are_too_many_in_all_nobody_loses_anothers_session() -> None:
+def test_when_there_are_too_many_in_all_no_one_loses_anothers_session() -> None:
     with Server(sessions_per_caller=3, max_sessions=3) as server:
         others = [Session(server, token=OTHER_TOKEN) for _ in range(3)]
         refused(
@@ -496,7 +498,7 @@ def test_a_call_over_many_lines_is_cancelled_by_its_id(server: Server) -> None:
 # --- what belongs to no request ---------------------------------------------------------------------------
 
 
-def test_changes_are_told_on_the_stream_of_a_get(server: Server) -> None:
+def test_changes_are_sent_on_the_stream_of_a_get(server: Server) -> None:
     session, another = Session(server), Session(server)
     for uri in ("docs://a", "docs://b"):
         assert session.post(message("resources/subscribe", {"uri": uri}, 1)).json["result"] == {}
@@ -575,7 +577,7 @@ def test_a_client_that_refuses_fails_the_call(server: Server) -> None:
     assert "no (-1)" in result["content"][0]["text"]
 
 
-def test_nobody_else_can_answer(server: Server) -> None:
+def test_no_one_else_can_answer(server: Server) -> None:
     session = Session(server, capabilities=EVERYTHING)
     stranger = Session(server, token=OTHER_TOKEN, capabilities=EVERYTHING)
     with ask(session, "form") as stream:

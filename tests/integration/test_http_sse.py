@@ -235,7 +235,7 @@ def test_a_client_that_stops_reading_is_bounded_then_dropped(limit: str) -> None
         refused(client.post(message("ping", id=1)), 404, -32001)
 
 
-def test_answers_that_nobody_reads_are_bounded_too() -> None:
+def test_answers_that_no_one_reads_are_bounded_too() -> None:
     with Server(limits={"read_seconds": 3600}) as server, Client(server) as client:
         answers = []
         for number in range(30):

@@ -79,7 +79,7 @@ def test_2026_has_post_only(server: Server, method: str) -> None:
         (message("tools/list", {}, 1), "", 400, -32600),
     ],
 )
-def test_a_request_that_is_of_no_era_is_refused_in_its_own(
+def test_a_request_of_neither_wire_is_refused_in_its_own_form(
     server: Server, body: Any, header: str | None, status: int, code: int
 ) -> None:
     method = body.get("method") if isinstance(body, dict) else None
@@ -90,7 +90,7 @@ def test_a_request_that_is_of_no_era_is_refused_in_its_own(
 
 
 @pytest.mark.parametrize("version", [*SESSION_VERSIONS, None])
-def test_a_request_without_an_envelope_is_of_the_era_before(server: Server, version: str | None) -> None:
+def test_a_request_without_an_envelope_is_of_the_session_wire(server: Server, version: str | None) -> None:
     answer = server.ask(http(body=message("tools/list", {}, 1), mcp_protocol_version=version))
     assert answer.status == 200
     assert "resultType" not in answer.json["result"]
@@ -119,7 +119,7 @@ def test_methods_that_2026_does_not_have_are_not_found(server: Server, method: s
 
 
 @pytest.mark.parametrize("version", ["2027-01-01", "2025-11-25", "nonsense"])
-def test_an_unsupported_version_is_told_which_ones_are(server: Server, version: str) -> None:
+def test_the_answer_to_an_unsupported_version_names_the_supported_ones(server: Server, version: str) -> None:
     answer = server.ask(
         stateless_request("tools/list", meta={VERSION: version}, mcp_protocol_version=version)
     )
@@ -442,7 +442,7 @@ def test_what_is_said_goes_out_while_the_call_runs(server: Server) -> None:
         assert stream.next() is None
 
 
-def test_a_connection_serves_on_behind_a_stream(server: Server) -> None:
+def test_a_connection_serves_on_after_a_stream(server: Server) -> None:
     with server.open(tool("step", meta={LOG: "debug"})) as stream:
         assert stream.rest()
         stream.send(tool("echo", text="again"))

@@ -85,7 +85,7 @@ def test_event_ids_are_unique_in_the_session(server: Server) -> None:
 # --- resuming ---------------------------------------------------------------------------------------------
 
 
-def test_a_dropped_stream_is_resumed_behind_its_last_event(server: Server) -> None:
+def test_a_dropped_stream_is_resumed_from_its_last_event(server: Server) -> None:
     session = Session(server)
     with session.open(calling("hold", 7, name="dropped", say=True)) as stream:
         stream.event()
@@ -191,7 +191,7 @@ def test_a_call_goes_on_though_what_runs_the_application_gives_its_request_up(se
         "1" * 4000 + "-0",
     ],
 )
-def test_an_event_id_that_is_none_of_the_sessions_is_refused(server: Server, id: str) -> None:
+def test_an_event_id_of_another_session_is_refused(server: Server, id: str) -> None:
     session = Session(server)
     with session.open(calling("say", count=2)) as stream:
         assert len(stream.rest()) == 4
@@ -224,7 +224,7 @@ def test_who_listens_anew_takes_the_place_of_the_one_before(server: Server) -> N
             assert second.message()["method"] == "notifications/tools/list_changed"
 
 
-def test_what_happens_while_nobody_listens_is_told_once(server: Server) -> None:
+def test_what_happens_while_no_one_listens_is_reported_once(server: Server) -> None:
     session = Session(server)
     server.call("change")
     with session.listen() as stream:
@@ -347,7 +347,7 @@ def test_what_a_session_keeps_is_bounded_by_size_and_by_what_all_keep() -> None:
         assert server.counts()["kept"] == 0
 
 
-def test_what_nobody_listens_to_is_bounded() -> None:
+def test_what_no_one_listens_to_is_bounded() -> None:
     with Server(patch={"transports.http.sessions.STANDALONE_EVENTS": 5}) as server:
         session = Session(server)
         for number in range(20):
@@ -419,7 +419,7 @@ def test_stores_keep_the_newest_within_all_their_bounds(
                 kept = [each for each in kept if each.stream != number]
             elif step == "read":
                 own = [each for each in kept if each.stream == number]
-                data, last = stream.part_behind(0)
+                data, last = stream.part_after(0)
                 ids = [line for line in data.split(b"\n") if line.startswith(b"id: ")]
                 assert ids == [f"id: {number}-{each.number}".encode() for each in own]
                 assert last == (own[-1].number if own else 0)
@@ -437,7 +437,7 @@ def test_stores_keep_the_newest_within_all_their_bounds(
         loop.close()
 
 
-def test_what_has_gone_does_not_fill_a_store_behind_what_stays() -> None:
+def test_what_has_gone_does_not_fill_a_store_beside_what_stays() -> None:
     loop = asyncio.new_event_loop()
     try:
         outer = Store(1000, 1000)
@@ -449,7 +449,7 @@ def test_what_has_gone_does_not_fill_a_store_behind_what_stays() -> None:
             goes.forget()
             assert len(store._events) <= 70
             assert len(outer._events) <= 70
-        assert stays.part_behind(0)[1] == 1
+        assert stays.part_after(0)[1] == 1
     finally:
         loop.close()
 
@@ -469,7 +469,7 @@ def test_calls_in_flight_end_within_the_grace_time_and_streams_end_with_an_event
         old = session.open(calling("wait", 1, ms=400))
         said = session.open(calling("say", 2, count=20, pause_ms=25))
         assert said.message()
-        releasing = Stream(server.port)  # a connection that is there already
+        releasing = Stream(server.port)  # a connection that exists already
         server.call("begun", name="new")
         server.process.send_signal(signal.SIGTERM)
         farewell = listening.event()

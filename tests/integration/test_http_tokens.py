@@ -295,7 +295,7 @@ def test_metadata_lies_where_the_resources_address_says(issuing: AuthorizationSe
         assert server.ask("GET", place).json["resource"] == resource
 
 
-def test_who_looks_for_the_issuer_here_is_told_where_it_is(issuing: AuthorizationServer) -> None:
+def test_who_looks_for_the_issuer_here_learns_where_it_is(issuing: AuthorizationServer) -> None:
     """Clients of 2025-03-26 take the server itself for the one that issues tokens."""
     with GuardedServer(auth_servers=[issuing.issuer], resource=RESOURCE) as server:
         for method, path in (("POST", "/register"), ("GET", "/authorize"), ("GET", CLASSIC), ("GET", OPENID)):
@@ -403,7 +403,7 @@ def failing() -> Iterator[tuple[GuardedServer, list[AuthorizationServer]]]:
 
 
 @pytest.mark.parametrize("number", range(len(FAILING)), ids=[f"{name}-{what}" for name, what in FAILING])
-def test_an_issuer_that_answers_badly_lets_nobody_in_and_holds_nothing_up(
+def test_an_issuer_that_answers_badly_lets_no_one_in_and_holds_nothing_up(
     failing: tuple[GuardedServer, list[AuthorizationServer]], number: int
 ) -> None:
     server, at, (name, what) = failing[0], failing[1][number], FAILING[number]

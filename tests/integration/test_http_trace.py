@@ -45,7 +45,7 @@ def serve(folder: Path, *options: str) -> Serving:
 def traced(folder: Path) -> list[tuple[str, str, str, Any]]:
     """The lines of a trace: number of the request, direction, method and path or status, message.
 
-    Those of one request stand together: a client may send the next one before an empty body is written down.
+    Those of one request are together: a client may send the next one before an empty body is written down.
     """
     found = []
     for line in (folder / "wire").read_text().splitlines():
@@ -122,7 +122,7 @@ def test_each_worker_has_numbers_of_its_own_and_a_request_is_traced_once(folder:
     with serve(folder, "--workers", "2") as server:
         session = server.session()
         texts = [str(number) for number in range(12)]
-        for text in texts:  # each on a connection of its own: some are handed over to the other worker
+        for text in texts:  # each on a separate connection: some are handed over to the other worker
             assert session.call("echo", text=text).text == text
         assert server.stop() == 0
     lines = traced(folder)

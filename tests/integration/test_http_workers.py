@@ -101,7 +101,7 @@ def serve(folder: Any, *options: str, workers: int = 2, **more: Any) -> Serving:
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """A server whose workers nobody ends."""
+    """A server whose workers no one ends."""
     with serve(tmp_path_factory.mktemp("workers")) as server:
         yield server
 
@@ -237,7 +237,7 @@ def test_a_list_that_changes_at_one_worker_is_heard_of_at_all(
             assert methods == {f"notifications/{name}/list_changed" for name in lists}
 
 
-def test_a_session_hears_of_a_change_at_another_worker(usual: Serving) -> None:
+def test_a_session_is_notified_of_a_change_at_another_worker(usual: Serving) -> None:
     here = one_to_each(usual)[0]
     session = session_elsewhere(usual, here.pid)
     assert session.send(request("resources/subscribe", {"uri": "docs://guide"}, 2)).status == 200
@@ -425,7 +425,7 @@ def test_a_worker_that_dies_again_and_again_is_the_end_with_exit_code_1(tmp_path
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_if_the_parent_is_killed_nobody_is_left(tmp_path: Any, busy: bool) -> None:
+def test_if_the_parent_is_killed_no_process_is_left(tmp_path: Any, busy: bool) -> None:
     with serve(tmp_path, "--drain-seconds", "0.5") as server:
         pids = children(server.pid)
         assert len(pids) == 2

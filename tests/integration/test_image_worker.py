@@ -228,7 +228,7 @@ def test_too_much_processor_time_is_refused(slow_image: str, small_image: str) -
     assert run(look).endswith("slow.gif takes longer to decode than it may (FASTRPC_IMAGE_SECONDS).")
 
 
-def test_a_worker_that_stands_still_is_not_waited_for(small_image: str) -> None:
+def test_a_worker_that_is_stopped_is_not_waited_for(small_image: str) -> None:
     async def look() -> str:
         await read_image(small_image)
         pid = idle_worker()

@@ -1,4 +1,4 @@
-"""A reaper, its guardian or both are killed: nobody lives on, and the error is true."""
+"""A reaper, its guardian or both are killed: no process lives on, and the error is true."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def kill(victim: str, before: list[int] | tuple[()] = ()) -> None:
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_a_call_whose_reaper_is_killed_fails_once_nobody_is_left(mark: str, victim: str) -> None:
+def test_a_call_whose_reaper_is_killed_fails_once_no_process_is_left(mark: str, victim: str) -> None:
     async def end() -> None:
         calls = [asyncio.ensure_future(bash(command, mark)) for command, _ in SHAPES.values()]
         await all_running(mark)
@@ -101,7 +101,7 @@ def test_no_program_is_handed_to_one_that_was_killed_while_the_loop_was_held(vic
 
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("confirmed", [False, True])
-def test_a_reaper_killed_at_any_moment_of_a_start_leaves_nobody(
+def test_a_reaper_killed_at_any_moment_of_a_start_leaves_no_process(
     mark: str, victim: str, confirmed: bool
 ) -> None:
     command = "setsid -f sleep 60; sleep 60 & ( ( sleep 60 & ) & ); sleep 60; :"
@@ -278,7 +278,7 @@ COMMAND = "sleep 60 & setsid -f sleep 60; ( ( sleep 60 & ) & ); sleep 60; :"
 
 @pytest.mark.usefixtures("shell")
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_Bash_says_that_it_ended_once_nobody_is_left(mark: str, victim: str) -> None:
+def test_Bash_says_that_it_ended_once_no_process_is_left(mark: str, victim: str) -> None:
     async def end() -> None:
         call = asyncio.ensure_future(bash_tool(COMMAND, Context()))
         while len(marked(mark)) < 5:
@@ -293,7 +293,7 @@ def test_Bash_says_that_it_ended_once_nobody_is_left(mark: str, victim: str) -> 
 
 @pytest.mark.usefixtures("shell")
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_a_background_task_runs_until_nobody_is_left_and_then_was_lost(mark: str, victim: str) -> None:
+def test_a_background_task_runs_until_no_process_is_left_and_then_was_lost(mark: str, victim: str) -> None:
     async def end() -> None:
         began = (await background_bash(COMMAND, Context())).meta or {}
         task = _tasks.find(Context().principal, began["fastrpc/facts"]["task_id"])

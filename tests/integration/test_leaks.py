@@ -117,7 +117,8 @@ def census() -> dict:
     except OSError:
         resident = 0
     runtime = app.runtime
-    shared = [None, True, False, -1, "", b"", (), echo, payload, odd, app, runtime, *runtime.plans.values()]
+    plans = runtime.plans.tools.values()
+    shared = [None, True, False, -1, "", b"", (), echo, payload, odd, app, runtime, *plans]
     for dispatcher in runtime.dispatchers:
         shared += [dispatcher, dispatcher.connection, dispatcher.session, dispatcher.in_flight]
     return {
@@ -146,7 +147,7 @@ def leak(text: str) -> None:
 FINE, FAILED, SILENT = "fine", "failed", "silent"  # a result, one with isError, no answer at all
 Verdict = str | int
 Sample = tuple[bytes, Verdict]
-"""One line or more without a newline at the end, and what is to become of it; an int is an error's code."""
+"""One line or more without a newline at the end, and what is to happen to it; an int is an error's code."""
 
 
 def request(method: str, id: object, **params: Any) -> bytes:
@@ -217,7 +218,7 @@ WRONG: list[Maker] = [
 
 
 def samples(chance: random.Random, first_id: int, count: int) -> dict[int, Sample]:
-    """Messages by their ids, with texts of their own; 30 % of them are wrong."""
+    """Messages by their ids, with separate texts; 30 % of them are wrong."""
     made = {}
     for id in range(first_id, first_id + count):
         makers = WRONG if chance.random() < 0.3 else GOOD

@@ -215,7 +215,7 @@ def test_thousands_of_calls_may_be_in_flight(client: str, servers: dict[str, lis
 
 
 @pytest.mark.parametrize("server", ["c", "fastrpc"])
-def test_memory_is_read_before_the_loop_with_it_and_behind_the_calls(
+def test_memory_is_read_before_the_loop_with_it_and_after_the_calls(
     client: str, servers: dict[str, list[str]], server: str
 ) -> None:
     arguments = ("--workload", "memory", "--ms", "1", "--window", "64", "--calls", "5000")
@@ -308,7 +308,7 @@ def test_a_sleeper_or_a_probe_that_is_wrong_voids_the_run(
     assert any(reason in report["void"] for reason in reasons), report
 
 
-def test_a_wrong_value_of_an_option_is_told(client: str) -> None:
+def test_a_wrong_value_of_an_option_is_reported(client: str) -> None:
     wrong = {"--wire": "old", "--letters": "greek", "--calls": "1", "--size": "x", "--shell": "a\nb"}
     for option, value in wrong.items():
         arguments = [client, option, value, "--", "true"]

@@ -512,7 +512,7 @@ def test_a_client_that_cannot_be_asked_is_not(connect: Any, version: str) -> Non
 
 
 @each_version
-def test_changes_are_told(connect: Any, version: str) -> None:
+def test_changes_are_reported(connect: Any, version: str) -> None:
     told: list[str] = []
 
     async def on_message(message: Any) -> None:

@@ -66,15 +66,15 @@ test_the_client_is_asked = piped.test_the_client_is_asked
 test_prompts_and_resources_ask_too = piped.test_prompts_and_resources_ask_too_and_several_things_at_once
 test_lists_come_in_pages = piped.test_lists_come_in_pages_and_say_for_how_long_they_hold
 test_a_client_that_cannot_be_asked_is_not = piped.test_a_client_that_cannot_be_asked_is_not
-test_changes_are_told = piped.test_changes_are_told
+test_changes_are_reported = piped.test_changes_are_reported
 test_what_the_newest_version_has_no_more = piped.test_what_the_newest_version_has_no_more_is_refused
 test_what_a_server_has_not = piped.test_what_a_server_has_not_is_neither_promised_nor_served
 test_the_handshake_lists_and_calls = piped.test_the_handshake_lists_and_calls
 test_progress_and_many_calls_at_once = piped.test_progress_and_many_calls_at_once
 test_a_call_given_up_leaves_the_session = piped.test_a_call_that_the_client_gives_up_leaves_the_session_usable
 
-ALTERING = ("test_changes_are_told", "test_prompts_and_resources_ask_too")
-"""Tests after which a server is not what it was: each has one of its own."""
+ALTERING = ("test_changes_are_reported", "test_prompts_and_resources_ask_too")
+"""Tests after which a server is not what it was: each has a separate one."""
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +280,7 @@ class Storage:
         return None
 
 
-def test_a_client_that_signs_in_by_itself_is_told_what_is_needed(servers: Any) -> None:
+def test_a_client_that_signs_in_by_itself_learns_what_is_needed(servers: Any) -> None:
     """It finds no metadata, tries to register at this server, and shows what that has answered."""
     import httpx2
     from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError

@@ -294,7 +294,7 @@ def test_a_call_in_a_session_goes_on_when_its_connection_ends(server: Outcomes, 
     id = server.new_id()
     with begun(server, client, way, id):
         pass
-    assert server.entry(id)["outcome"] == "cancelled"  # nobody saw an answer on this connection
+    assert server.entry(id)["outcome"] == "cancelled"  # no one saw an answer on this connection
     assert server.records(id) == []
     client.call("release", server.new_id())
     if server.observed:
@@ -349,7 +349,7 @@ def test_one_call_too_many(tmp_path: Any, way: str, wire: str, road: str) -> Non
 
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("wire", WIRES)
-def test_each_caller_is_named_by_whatever_way_a_call_takes(server: Outcomes, wire: str, road: str) -> None:
+def test_each_caller_is_named_on_each_path_of_a_call(server: Outcomes, wire: str, road: str) -> None:
     clients = {caller: Client(server, wire, road, token) for token, caller in TOKENS.items()}
     for way in (*WAYS, "told"):
         for caller in ("alice", "bob", "alice"):
@@ -359,9 +359,7 @@ def test_each_caller_is_named_by_whatever_way_a_call_takes(server: Outcomes, wir
 
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_guard_is_told_who_calls_by_whatever_way_a_call_takes(
-    server: Outcomes, wire: str, road: str
-) -> None:
+def test_a_guard_receives_the_caller_on_each_path_of_a_call(server: Outcomes, wire: str, road: str) -> None:
     clients = {caller: Client(server, wire, road, token) for token, caller in TOKENS.items()}
     for way in (*WAYS, "told"):
         for caller in ("alice", "bob", "alice"):

@@ -55,7 +55,7 @@ def text_of(answer: Any) -> str:
 
 
 class Tools:
-    """A server whose calls can be held, and what has become of them."""
+    """A server whose calls can be held, and the state of them."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -147,7 +147,7 @@ def test_the_example_is_short() -> None:
     assert EXAMPLE.read_text().count("\n") < 80
 
 
-def test_each_client_has_a_conversation_of_its_own(tmp_path: Path) -> None:
+def test_each_client_has_its_own_conversation(tmp_path: Path) -> None:
     async def talk(tools: Tools, path: str, serving: Any) -> None:
         one, other = await connect(path), await connect(path)
         one.writer.write(call(1, "hold"))
@@ -264,7 +264,7 @@ def test_both_directions_can_be_traced(tmp_path: Path) -> None:
     assert marks == ["<", ">", "<", "<", ">"]
 
 
-# --- in a process of its own: signals -----------------------------------------------------------------
+# --- in a separate process: signals -----------------------------------------------------------------
 
 PROGRAM = """
 import asyncio, contextlib, os, sys
@@ -453,7 +453,7 @@ def ids(written: bytes) -> list[int]:
     return [json.loads(each)["id"] for each in written.splitlines()]
 
 
-def test_a_transport_that_is_closed_ends_behind_its_calls() -> None:
+def test_a_transport_that_is_closed_ends_after_its_calls() -> None:
     def make(tools: Tools) -> Transport:
         async def then() -> None:
             await tools.began.wait()
@@ -510,7 +510,7 @@ def test_a_client_to_whom_nothing_can_be_written_is_gone() -> None:
 
 
 @pytest.mark.parametrize("hurried", [False, True])
-def test_the_end_is_told_to_clients_that_listen(hurried: bool) -> None:
+def test_the_end_is_reported_to_clients_that_listen(hurried: bool) -> None:
     async def then() -> None:
         if hurried:
             raise ConnectionError

@@ -90,7 +90,7 @@ REFUSED = {
 BY_GROUP = ["elsewhere", "no sub-reaper", "no /proc", "another's /proc"]
 
 # What is in the program's group, or leaves it. With each: how many of its processes there are, and how many
-# of them have made a session of their own.
+# of them have made a separate session.
 ESCAPED = {"setsid": 1, "setsid fork": 1, "hidden and deaf": 3, "all of it at once": 3}
 STAYING = {name: shape for name, shape in whole.SHAPES.items() if name not in ESCAPED}
 STAYING_COUNT = sum(count for _, count in STAYING.values())
@@ -152,7 +152,7 @@ def burial() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def everywhere_else(request: pytest.FixtureRequest) -> None:
-    """What `test_processes` promises is promised elsewhere too: those tests name no lack of their own."""
+    """What `test_processes` promises is promised elsewhere too: those tests name nothing that they lack."""
     if request.function.__module__ == whole.__name__:
         request.getfixturevalue("monkeypatch").setattr(
             processes.reapers, "REAPER", request.getfixturevalue("reaper_for")("elsewhere")
@@ -161,10 +161,10 @@ def everywhere_else(request: pytest.FixtureRequest) -> None:
 
 
 DIFFERENT_BY_GROUP = {
-    "test_a_timeout_leaves_nobody_behind",
-    "test_a_cancelled_call_leaves_nobody_behind",
-    "test_close_leaves_nobody_behind",
-    "test_the_death_of_the_server_leaves_nobody_behind",
+    "test_a_timeout_leaves_no_process",
+    "test_a_cancelled_call_leaves_no_process",
+    "test_close_leaves_no_process",
+    "test_the_death_of_the_server_leaves_no_process",
     "test_a_finished_command_leaves_only_those_that_are_named_and_they_end_with_the_server",
     "test_a_reaper_started_by_hand_ends_at_once",  # the built one
 }

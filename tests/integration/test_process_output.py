@@ -1,4 +1,4 @@
-"""What becomes of a program's output: bounds, exactness, files, a full disk (scorecard D4)."""
+"""What happens to a program's output: bounds, exactness, files, a full disk (scorecard D4)."""
 
 from __future__ import annotations
 

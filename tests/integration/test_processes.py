@@ -98,10 +98,10 @@ async def all_running(mark: str) -> None:
         await asyncio.sleep(0.05)
 
 
-# --- D1: nobody is left ---------------------------------------------------------------------------------
+# --- D1: no process is left ---------------------------------------------------------------------------------
 
 
-def test_a_timeout_leaves_nobody_behind(run: Any, mark: str) -> None:
+def test_a_timeout_leaves_no_process(run: Any, mark: str) -> None:
     """Bash: a time-out ends every process of the call, one that called `setsid` as well."""
 
     async def shapes() -> list[processes.Process]:
@@ -115,7 +115,7 @@ def test_a_timeout_leaves_nobody_behind(run: Any, mark: str) -> None:
 
 
 @pytest.mark.alone
-def test_a_cancelled_call_leaves_nobody_behind(run: Any, mark: str) -> None:
+def test_a_cancelled_call_leaves_no_process(run: Any, mark: str) -> None:
     async def shapes() -> None:
         tasks = [asyncio.ensure_future(bash(command, mark)) for command, _ in SHAPES.values()]
         await all_running(mark)
@@ -132,7 +132,7 @@ def test_a_cancelled_call_leaves_nobody_behind(run: Any, mark: str) -> None:
 
 
 @pytest.mark.alone
-def test_close_leaves_nobody_behind(run: Any, mark: str) -> None:
+def test_close_leaves_no_process(run: Any, mark: str) -> None:
     async def shapes() -> None:
         tasks = [asyncio.ensure_future(bash(command, mark)) for command, _ in SHAPES.values()]
         await all_running(mark)
@@ -163,7 +163,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM", "a fork holds the sockets"])
-def test_the_death_of_the_server_leaves_nobody_behind(mark: str, end: str) -> None:
+def test_the_death_of_the_server_leaves_no_process(mark: str, end: str) -> None:
     """Every tool: when the client goes away, or the server ends in any other way, no process of a call lives
     on.
     """
@@ -611,7 +611,7 @@ def test_two_loops_in_turn_share_the_idle_reapers() -> None:
     eventually(no_reapers)
 
 
-def test_a_loop_that_ends_too_early_leaves_nobody_behind(mark: str) -> None:
+def test_a_loop_that_ends_too_early_leaves_no_process(mark: str) -> None:
     async def leave() -> None:
         await processes.start(["bash", "-c", "sleep 60; :"], env=environment(mark))
 

@@ -50,7 +50,7 @@ def test_a_program_inherits_the_standard_descriptors_alone() -> None:
         assert server.call("inherited")["content"][0]["text"] == "0 1 2"
 
 
-def test_a_daemon_that_a_program_starts_keeps_nobody_waiting() -> None:
+def test_a_daemon_that_a_program_starts_keeps_no_one_waiting() -> None:
     with serve(SERVER) as server:
         server.initialize("2025-11-25")
         answer = server.call("daemon")  # within the seconds of `serve`: the daemon sleeps longer

@@ -1,4 +1,4 @@
-"""A server that serves what a child process offers: all of it passes, and nobody is left behind."""
+"""A server that serves what a child process offers: all of it passes, and no process is left."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_client_that_cannot_be_asked_fails_the_call_alone(command: list[str]) 
     with_client(Server.proxy(command), conversation)
 
 
-def test_cancellation_reaches_the_call_behind(command: list[str], tmp_path: Any) -> None:
+def test_cancellation_reaches_the_upstream_call(command: list[str], tmp_path: Any) -> None:
     path = tmp_path / "note"
 
     async def conversation(client: Client) -> None:
@@ -97,7 +97,7 @@ def test_cancellation_reaches_the_call_behind(command: list[str], tmp_path: Any)
     with_client(Server.proxy(command), conversation)
 
 
-def test_changes_behind_are_told_and_listed(command: list[str]) -> None:
+def test_changes_of_the_upstream_server_are_reported_and_listed(command: list[str]) -> None:
     async def conversation(client: Client) -> None:
         await client.request("resources/subscribe", {"uri": "docs://guide"})
         await client.call("grow", name="late")
@@ -113,7 +113,7 @@ def test_changes_behind_are_told_and_listed(command: list[str]) -> None:
     with_client(Server.proxy(command), conversation)
 
 
-def test_an_update_of_a_resource_behind_is_told_to_those_who_subscribed(command: list[str]) -> None:
+def test_an_update_of_an_upstream_resource_is_sent_to_those_who_subscribed(command: list[str]) -> None:
     async def conversation(client: Client) -> None:
         await client.request("resources/subscribe", {"uri": "docs://guide"})
         await client.call("touch")
@@ -122,7 +122,7 @@ def test_an_update_of_a_resource_behind_is_told_to_those_who_subscribed(command:
     with_client(Server.proxy(command), conversation)
 
 
-def test_what_is_watched_behind_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_watched_upstream_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
     """It is kept for good: clients come and go, and each may name others."""
     app = Server.proxy([sys.executable, "-c", "raise SystemExit"])
 
@@ -276,7 +276,7 @@ SHORT = 0.5  # seconds, for what does not start at all
         ([sys.executable, "-c", "print('hello'); input(); input()"], SHORT, "did not start within 0.5 s"),
     ],
 )
-def test_one_that_cannot_be_started_is_told_and_holds_nobody_up(
+def test_one_that_cannot_be_started_is_reported_and_holds_nothing_up(
     program: list[str], start_seconds: float, reason: str
 ) -> None:
     async def conversation(client: Client) -> None:

@@ -1,6 +1,6 @@
 """What ReadDocs reaches for callers over HTTP: public addresses, whatever a page tries; over stdio, all.
 
-Real servers, the real Chromium. What stands for the Internet is 127.0.0.2, by a rule of the test's
+Real servers, the real Chromium. What represents the Internet is 127.0.0.2, by a rule of the test's
 (`support.fake_dns`); canaries on loopback must hear nothing, on TCP and UDP.
 """
 
@@ -96,7 +96,7 @@ class Canary:
 
 
 class Server(HttpProcess):
-    """A server over HTTP in a process of its own, whose folder holds all that it writes."""
+    """A server over HTTP in a separate process, whose folder holds all that it writes."""
 
     def __init__(self, command: list[str], folder: str, **environment: str) -> None:
         self.folder = folder
@@ -138,7 +138,7 @@ def served(*command: str, **environment: str) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def both() -> Iterator[tuple[Web, Canary]]:
-    """A web server that stands for the Internet, and canaries at the same port of loopback."""
+    """A web server that represents the Internet, and canaries at the same port of loopback."""
     for _ in range(20):
         with web_server.serve(OUTSIDE) as web:
             try:
@@ -238,7 +238,7 @@ SPELLINGS = {
 
 
 def refusals(server: Server, urls: list[str]) -> list[str]:
-    """What several calls at once are told."""
+    """What several simultaneous calls answer."""
     with ThreadPoolExecutor(4) as threads:
         return list(threads.map(server.refused, urls))
 
@@ -437,7 +437,7 @@ def test_over_stdio_everything_is_read_without_a_proxy_unless_the_setting_says_o
             assert result["content"][0]["text"] == refusal(f"{OUTSIDE}:{outside.port}")
 
 
-def test_in_one_process_those_who_may_reach_less_have_a_browser_of_their_own(
+def test_in_one_process_those_who_may_reach_less_have_a_separate_browser(
     tmp_path_factory: pytest.TempPathFactory, outside: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chromium.need(whole=True)
@@ -500,7 +500,7 @@ def answer_of(port: int, text: str) -> bytes:
         return connection.recv(200)
 
 
-def test_nobody_else_can_use_the_proxy_and_it_dies_with_the_server(outside: Web, canary: Canary) -> None:
+def test_no_one_else_can_use_the_proxy_and_it_dies_with_the_server(outside: Web, canary: Canary) -> None:
     chromium.need(whole=True)
     outside.page("/open", "<p>open words</p>")
     with served("-c", PROGRAM, TOKEN_OF_THE_TEST=raw_http.TOKEN, FASTRPC_BROWSER_SANDBOX="0") as server:

@@ -78,7 +78,7 @@ def test_a_page_that_renders_by_script_comes_back_rendered(read: Reader, web: We
     assert "Drossel" in shown
 
 
-def test_what_hangs_in_shadow_roots_shows_where_it_stands(read: Reader, web: Web) -> None:
+def test_what_hangs_in_shadow_roots_shows_where_it_is(read: Reader, web: Web) -> None:
     url = web.page(
         "/shadow",
         f"""<main><x-box><p>between</p></x-box><p>{PARAGRAPH}</p></main><script>
@@ -492,8 +492,8 @@ def test_a_wait_of_odd_length_is_refused_or_bounded(
 # --- frames -----------------------------------------------------------------------------------------------
 
 
-def test_a_frame_of_the_same_origin_is_read_where_it_stands(read: Reader, web: Web) -> None:
-    """ReadDocs: the text of a frame that the page itself may read stands in its place; of others, "
+def test_a_frame_of_the_same_origin_is_read_where_it_is(read: Reader, web: Web) -> None:
+    """ReadDocs: the text of a frame that the page itself may read is in its place; of others, "
     "the address."""
     web.page("/deep/inner", "<p>inside the frame <a href='next'>on</a></p><iframe src='/third'></iframe>")
     web.page("/third", "<p>inside the second frame</p><script>document.body.append('by script')</script>")

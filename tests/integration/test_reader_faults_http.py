@@ -48,7 +48,7 @@ import sys
 from fastrpc import Server
 app = Server.proxy([sys.executable, given["behind"]])
 """
-FEW_KEPT = {"transports.http.app.IDLE_EXCHANGES": 2, "transports.http.sessions.EXCHANGES_KEPT": 2}
+FEW_KEPT = {"transports.http.exchange.IDLE_EXCHANGES": 2, "transports.http.sessions.EXCHANGES_KEPT": 2}
 
 
 async def _rounds(url: str, version: str) -> list[list[int]]:
@@ -82,7 +82,7 @@ def test_calls_beyond_the_connections_that_are_kept_are_all_answered(
 RAISING = """
 import asyncio
 from fastrpc import Server
-from fastrpc.transports.http.app import HttpApp
+from fastrpc.transports.http.exchange import ExchangePool
 from fastrpc.engine.dispatcher import Dispatcher
 
 app = Server("raising")
@@ -101,7 +101,7 @@ def quick(number: int) -> dict[str, int]:
     return {"number": number}
 
 kind, name = given["raises"]
-kind = {"app": HttpApp, "dispatcher": Dispatcher}[kind]
+kind = {"exchanges": ExchangePool, "dispatcher": Dispatcher}[kind]
 original = getattr(kind, name)
 left = [given["after"]]
 
@@ -129,9 +129,9 @@ async def _all(url: str, tool: str, version: str, count: int) -> list[object]:
 @pytest.mark.parametrize(
     ("raises", "tool"),
     [
-        (("app", "put_back"), "waits"),
+        (("exchanges", "put_back"), "waits"),
         (("dispatcher", "pending_over"), "waits"),
-        (("dispatcher", "call_waits"), "waits"),
+        (("dispatcher", "open_call"), "waits"),
         (("dispatcher", "dispatch"), "thread"),
         (("dispatcher", "call_bound"), "thread"),
         (("dispatcher", "call_returned"), "thread"),
@@ -223,7 +223,7 @@ def test_a_proxy_forwards_all_answers_but_the_one_that_raises(
 
 
 @pytest.mark.parametrize("name", ["pending_over", "call_ended", "flush", "send"])
-def test_what_one_connection_raises_concerns_no_other_behind_a_proxy(behind: list[str], name: str) -> None:
+def test_what_one_connection_raises_concerns_no_other_of_a_proxy(behind: list[str], name: str) -> None:
     async def use() -> None:
         through = Server.proxy(behind)
         async with InMemoryClient(through) as first, InMemoryClient(through) as second:

@@ -118,7 +118,7 @@ def hang_up(stream: Stream) -> None:
 # --- plain calls ------------------------------------------------------------------------------------------
 
 
-def test_a_call_of_either_era_is_answered(front: Front) -> None:
+def test_a_call_of_a_session_and_a_stateless_one_are_answered(front: Front) -> None:
     assert front.call("echo", text="hello") == "hello"
     for version in SESSION_VERSIONS:
         assert front.session(version).call("echo", text=version).text == version
@@ -317,7 +317,7 @@ def test_a_body_over_the_limit_is_refused_and_the_client_sees_it(front: Front) -
 # --- who may come in --------------------------------------------------------------------------------------
 
 
-def test_without_a_right_token_nobody_comes_in(server: Serving, front: Front) -> None:
+def test_without_a_right_token_no_one_comes_in(server: Serving, front: Front) -> None:
     for token in (None, "a-token-that-is-none-of-ours"):
         outside = Front(front.port, front.tls)
         outside.token = token
@@ -366,7 +366,7 @@ def test_a_page_of_an_allowed_origin_is_answered_with_cors(front: Front) -> None
 def test_a_server_that_ends_and_begins_anew_is_found_again(name: str, tmp_path: Path) -> None:
     """The proxy keeps connections to the server; those of the one before must not lose a call of the next."""
     (tmp_path / "proxy").mkdir()
-    place = f"127.0.0.1:{free_port()}"  # one that the system gives to nobody meanwhile
+    place = f"127.0.0.1:{free_port()}"  # one that the system gives to no one meanwhile
     with serve(tmp_path, place) as server, reverse_proxy(name, tmp_path / "proxy", server.port) as front:
         session = front.session()
         stream = session.listen()

@@ -70,7 +70,7 @@ class StatelessClient:
 
 
 class SessionClient:
-    """A client of a version with sessions: the server asks with a request of its own."""
+    """A client of a version with sessions: the server asks with a separate request."""
 
     def __init__(
         self, server: Process, roots: list[dict[str, str]] | None, version: str = SESSION_VERSIONS[-1]
@@ -145,7 +145,7 @@ def test_without_a_single_root_the_home_folder_is(folders: Any, client_of: Any, 
 
 
 @pytest.mark.parametrize("client_of", CLIENTS)
-def test_a_root_that_is_no_file_does_not_count_beside_one_that_is(folders: Any, client_of: Any) -> None:
+def test_a_root_that_is_not_a_file_does_not_count_beside_one_that_is(folders: Any, client_of: Any) -> None:
     with started(folders) as server:
         client = client_of(server, uris("https://example.org/", folders / "root"))
         assert place(client) == str(folders / "root")

@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.long
 
-# Stands in for an environment in which these modules and distributions are not installed.
+# Simulates an environment in which these modules and distributions are not installed.
 PROGRAM = """
 import importlib.metadata, sys
 hidden = {hidden!r}

@@ -202,7 +202,7 @@ def test_an_ignored_signal_is_taken_all_the_same_and_not_inherited() -> None:
         assert await_table(server, 1)["echo"][2] == "1"
 
 
-def test_nobody_who_reads_standard_error_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_standard_error_without_a_reader_does_not_hold_up_the_end(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(FAST)
     read, write = os.pipe()
     os.set_blocking(write, False)

@@ -1,4 +1,4 @@
-"""What is harmless by `fastrpc.guard.shell` changes no file: the lines are run, in a folder of their own."""
+"""What is harmless by `fastrpc.guard.shell` changes no file: the lines are run, in a separate folder."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_cancelled_call_is_not_answered_and_its_processes_are_gone(server: Pro
 @pytest.mark.alone
 @pytest.mark.parametrize("end", ["end of input", "SIGTERM", "SIGKILL"])
 def test_no_task_and_no_call_outlives_the_server(server: Process, tmp_path: Any, end: str) -> None:
-    """KillBgTask: no task outlives the server, in whatever way that ends."""
+    """KillBgTask: no task outlives the server, however that ends."""
     server.call(
         "BackgroundBash", command="setsid sleep 60 & echo $! > task; echo $$ >> task; trap '' TERM; wait"
     )

@@ -110,15 +110,15 @@ def test_a_list_that_never_comes_is_given_up_and_later_changes_are_followed(
         app, gateway = gateway_of({"s": {"command": command[0], "args": command[1:]}})
         upstream, prefix = gateway.members["s"].upstream, "s_"
     before = {f"{prefix}tool", "a://silent", "a://other", f"{prefix}p"}
-    patient = upstream._start_seconds
+    patient = upstream.features.seconds
 
     async def run() -> None:
         async with Client(app) as client:
             assert await names(client) == before
-            upstream._start_seconds = SHORT
+            upstream.features.seconds = SHORT
             await client.call_tool(f"{prefix}tool")
             await until(lambda: caplog.text.count("is not answered within 0.3 s") == 3)
-            upstream._start_seconds = patient
+            upstream.features.seconds = patient
             assert await names(client) == before
             await client.call_tool(f"{prefix}tool")
             await has(client, {*before, f"{prefix}new", "a://new"})

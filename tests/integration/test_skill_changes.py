@@ -1,4 +1,4 @@
-"""Skills that come, change and go under a running server: the list follows, and the client is told."""
+"""Skills that come, change and go under a running server: the list follows, and the client is notified."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def catalogue(server: Process) -> str:
     return next(str(tool["description"]) for tool in tools if tool["name"] == "InvokeSkill")
 
 
-def test_a_client_that_says_nothing_is_told_within_a_few_seconds(usual_server: Process, folders: Any) -> None:
+def test_a_client_that_says_nothing_is_notified_within_a_few_seconds(
+    usual_server: Process, folders: Any
+) -> None:
     """InvokeSkill: folders are looked at while a client is connected, and `notifications/tools/list_changed`
     follows a change.
     """
@@ -149,7 +151,7 @@ def test_a_client_that_never_pauses_sees_a_new_skill(server: Process, folders: A
         assert time.monotonic() < deadline
 
 
-def test_a_client_that_begins_late_is_told(server: Process, folders: Any) -> None:
+def test_a_client_that_begins_late_is_notified(server: Process, folders: Any) -> None:
     time.sleep(1.0)  # the server has started meanwhile, and had its quiet moment
     server.initialize()
     for number in range(100):  # until it has looked for the first time, which nothing tells
@@ -160,7 +162,7 @@ def test_a_client_that_begins_late_is_told(server: Process, folders: Any) -> Non
     pytest.fail("it was not told")
 
 
-def test_a_list_of_2026_07_28_has_a_new_skill_though_nobody_listens(server: Process, folders: Any) -> None:
+def test_a_list_of_2026_07_28_has_a_new_skill_though_no_one_listens(server: Process, folders: Any) -> None:
     def ask() -> str:
         tools = server.request("tools/list", {"_meta": STATELESS_META})["result"]["tools"]
         return next(str(tool["description"]) for tool in tools if tool["name"] == "InvokeSkill")
@@ -204,7 +206,7 @@ def test_what_reads_as_before_is_not_announced(server: Process, folders: Any) ->
 def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) -> None:
     """InvokeSkill: the description changes only when the mtime of a folder or of a `SKILL.md` does."""
     skill = put(folders, "steady", "First.")
-    stamp = os.stat(skill / "SKILL.md").st_mtime_ns - 1_000_000_000  # nobody writes it any more
+    stamp = os.stat(skill / "SKILL.md").st_mtime_ns - 1_000_000_000  # no one writes it any more
     os.utime(skill / "SKILL.md", ns=(stamp, stamp))
     server.initialize()
     assert "steady: First." in catalogue(server)
@@ -218,7 +220,7 @@ def test_the_description_follows_the_mtime_alone(server: Process, folders: Any) 
     listed(lambda: catalogue(server), "steady: Other.")
 
 
-def test_a_subscriber_of_2026_07_28_is_told(server: Process, folders: Any) -> None:
+def test_a_subscriber_of_2026_07_28_is_notified(server: Process, folders: Any) -> None:
     server.ask("subscriptions/listen", {"_meta": STATELESS_META, "notifications": {"toolsListChanged": True}})
     assert server.answer()["method"] == "notifications/subscriptions/acknowledged"
     assert server.request("tools/list", {"_meta": STATELESS_META})["result"]["tools"]

@@ -107,7 +107,7 @@ def outside_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.timeout(4 * SECONDS)
-def test_what_is_swapped_in_the_state_folder_harms_nothing_outside_and_holds_nobody(tmp_path: Path) -> None:
+def test_what_is_swapped_in_the_state_folder_harms_nothing_outside_and_holds_no_one(tmp_path: Path) -> None:
     outside, state = tmp_path / "outside", tmp_path / "state"
     (outside / "folder").mkdir(parents=True)
     (outside / "letter").write_text("dear " * 100)

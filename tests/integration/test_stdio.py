@@ -198,7 +198,7 @@ def test_the_hand_over_to_the_loop_loses_and_reorders_nothing(first: str) -> Non
             assert answer["result"]["content"][0]["text"] == "é" * answer["id"]
 
 
-def test_lines_behind_the_call_that_needs_the_loop_are_served_in_the_same_chunk() -> None:
+def test_lines_after_the_call_that_needs_the_loop_are_served_in_the_same_chunk() -> None:
     source = (
         SERVER
         + """
@@ -416,7 +416,7 @@ def test_a_closed_standard_descriptor_is_a_users_mistake(closed: int) -> None:
     assert b"standard" in done.stderr
 
 
-def test_closed_standard_error_harms_nobody() -> None:
+def test_closed_standard_error_harms_no_one() -> None:
     script = (
         f"exec 2>&-; exec {sys.executable} -c 'import sys; from fastrpc import Server; Server(\"x\").run()'"
     )

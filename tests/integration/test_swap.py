@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from fastrpc import Client
-from fastrpc.compat.swap import launch
-from fastrpc.compat.swap.launch import PACKAGES, VARIABLE
 from fastrpc.errors import ConnectionLost, UsageError
+from fastrpc.swap import launch
+from fastrpc.swap.launch import PACKAGES, VARIABLE
 
 FASTRPC = [sys.executable, "-m", "fastrpc"]
 FOR_FASTMCP = """\
@@ -329,7 +329,7 @@ def run_bare(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_another_python_is_told_what_to_install_and_only_when_it_imports_an_original() -> None:
+def test_another_python_reports_what_to_install_and_only_when_it_imports_an_original() -> None:
     built_for_another = {VARIABLE: os.pathsep.join([".cpython-27.so", "/nowhere"])}
     assert run_bare("print('fine')", **built_for_another).stdout == "fine\n"
     done = run_bare("import fastmcp", **built_for_another)
@@ -368,7 +368,7 @@ def test_an_interpreter_that_ignores_variables_is_refused(options: list[str], tm
 
 
 @pytest.mark.parametrize("words", [["-m", "x", "-E"], ["-c", "-E"], ["x.py", "-I"], ["-u", "x.py"], []])
-def test_options_behind_the_script_are_its_own(words: list[str]) -> None:
+def test_options_after_the_script_are_its_own(words: list[str]) -> None:
     assert launch.environment([sys.executable, *words])[VARIABLE]
 
 

@@ -187,14 +187,14 @@ def test_the_capability_is_declared_where_a_tool_has_tasks_and_in_the_form_of_ea
         session = TaskClient(app, version=SESSION)
         (first, *_) = (await session.result("tools/list"))["tools"]
         assert first["execution"] == {"taskSupport": "optional"}
-        assert app.runtime.capabilities(SESSION)["tasks"] == {
+        assert app.runtime.description.capabilities(SESSION)["tasks"] == {
             "list": {},
             "cancel": {},
             "requests": {"tools": {"call": {}}},
         }
-        assert "tasks" not in app.runtime.capabilities("2025-06-18")
+        assert "tasks" not in app.runtime.description.capabilities("2025-06-18")
         without = Server("none")
-        assert "extensions" not in without.runtime.capabilities(STATELESS)
+        assert "extensions" not in without.runtime.description.capabilities(STATELESS)
         assert (await TaskClient(without).error("tasks/get", {"taskId": "x"}))["code"] == -32601
 
     converse(talk)
@@ -418,7 +418,7 @@ def test_a_request_that_is_cancelled_before_it_is_a_task_leaves_none() -> None:
         client.cancel_request(1)
         await asyncio.sleep(0.05)
         assert ended == ["slow"]
-        assert not app.runtime.task_board.live
+        assert not app.runtime.tasks.live
 
     converse(talk, app)
 

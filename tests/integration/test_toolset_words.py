@@ -1,6 +1,6 @@
 """``fastrpc WORD COMMAND``: the commands of a toolset that is shipped, though another one is configured.
 
-A toolset of its own stands in for one: it is laid into the path of the package `fastrpc.tools`.
+A separate toolset replaces it: it is laid into the path of the package `fastrpc.tools`.
 """
 
 from __future__ import annotations

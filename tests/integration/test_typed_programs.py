@@ -2,7 +2,7 @@
 
 The programs lie in ``tests/typed``. Each line that ends with ``# error`` is a mistake that mypy and pyright,
 both strict, must report; no other line may be reported. ``assert_type`` fixes what they infer. The examples
-have no mistakes. They are checked in a folder of their own, as a user's files are, and for Python 3.10.
+have no mistakes. They are checked in a separate folder, as a user's files are, and for Python 3.10.
 
 pyright needs Node and the package of ``tests/typed/package.json``; `npm install` is run once into a cache
 folder. Without Node its tests skip on a user's machine, and fail in CI.

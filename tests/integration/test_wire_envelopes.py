@@ -1,4 +1,4 @@
-"""JSON that is no proper message, in every protocol version, on the real server: scorecard A6.
+"""JSON that is not a proper message, in every protocol version, on the real server: scorecard A6.
 
 Ids, malformed envelopes, batches, the examples of JSON-RPC 2.0 section 7, ids in flight.
 """
@@ -43,7 +43,7 @@ NO_PARAMS = ("[]", "[1,2]", "null", "true", "1", '"text"', "1.5", "[{}]")
 
 
 def malformed() -> Iterator[tuple[str, int | None, str]]:
-    """Yield lines, the code of the error each deserves (None: silence), and the id it stands under."""
+    """Yield lines, the code of the error each deserves (None: silence), and the id it is answered under."""
     for value in NO_IDS:
         code = PARSE if value == "1E400" else INVALID
         yield f'{{"jsonrpc":"2.0","id":{value},"method":"ping"}}', code, "null"
@@ -298,7 +298,7 @@ def test_initialize_inside_a_batch_is_refused(batches: Conversation) -> None:
     assert outcomes(batches.exchange(batch(request, ping(2)))) == Counter([(1, INVALID), (2, "result")])
 
 
-def test_two_equal_ids_in_flight_in_one_batch_are_told_apart(batches: Conversation) -> None:
+def test_two_equal_ids_in_flight_in_one_batch_are_distinguished(batches: Conversation) -> None:
     line = batch(call(1, "wait", seconds=0.2), call(1, "echo", value=1))
     assert outcomes(batches.exchange(line)) == Counter([(1, INVALID), (1, "result")])
 
@@ -403,7 +403,7 @@ def test_a_request_before_initialize_is_refused_and_ping_is_not() -> None:
         assert server.call("echo", value=1)["content"]
 
 
-def test_requests_of_2026_07_28_are_served_before_and_behind_a_handshake() -> None:
+def test_requests_of_2026_07_28_are_served_before_and_after_a_handshake() -> None:
     with serve(SERVER) as server:
         stateless_request = Conversation(server, STATELESS)
         for behind in (False, True):

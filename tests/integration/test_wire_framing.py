@@ -88,7 +88,7 @@ def test_a_line_of_the_limit_is_handed_out_and_one_more_byte_is_not(limit: int) 
         assert cut(stream, at, limit) == expected, at
 
 
-def test_a_line_over_the_limit_is_told_once_and_at_the_byte_that_passes_it() -> None:
+def test_a_line_over_the_limit_is_reported_once_and_at_the_byte_that_passes_it() -> None:
     cutter = framer.Framer(max_line=10)
     assert cutter.feed(b"x" * 10) == []
     assert cutter.feed(b"x") == [None]

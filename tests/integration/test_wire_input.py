@@ -1,6 +1,6 @@
 """What a line may hold, tried on the real server: scorecard A1, A3, A4, A5.
 
-Behind each line stands a request that must still be answered. Nothing here measures time: that a test
+After each line comes a request that must still be answered. Nothing here measures time: that a test
 ends within its limit is the statement.
 """
 

@@ -1,7 +1,7 @@
-"""What is done with a server that nobody here wrote: steps, each with an answer that is known beforehand.
+"""What is done with a server that no one here wrote: steps, each with an answer that is known beforehand.
 
 `ALWAYS` needs to know nothing of the server but its capabilities; the other steps are made by the functions
-at the end, and which server takes which stands in `roster`. A step raises what is wrong; one for which the
+at the end, and which server takes which is in `roster`. A step raises what is wrong; one for which the
 server declares no capability raises `NotOffered`. Each request has 20 seconds.
 """
 

@@ -1,6 +1,6 @@
 """Renders docs/interop.md from the recorded results: a cell for each server, transport and version.
 
-What stands between the markers of the page is written here, and checked by `tests/meta/test_interop_page.py`.
+What is between the markers of the page is written here, and checked by `tests/meta/test_interop_page.py`.
 """
 
 from __future__ import annotations

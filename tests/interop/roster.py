@@ -1,6 +1,6 @@
 """The servers that the client is tried against: what each is, how it is started, what it must answer.
 
-Nobody here wrote one of them. `notes` are their known faults and limits: a failing step that one of them
+No one here wrote one of them. `notes` are their known faults and limits: a failing step that one of them
 explains is marked by it and fails nothing. Each was looked into: the wire shows that it is not the client's.
 """
 

@@ -1,11 +1,11 @@
-"""Tries `fastrpc.Client` against servers that nobody here wrote, over each transport, in each version.
+"""Tries `fastrpc.Client` against servers that no one here wrote, over each transport, in each version.
 
     python tests/interop/run.py                  everything (`make interop`)
-    python tests/interop/run.py --only go        the servers in whose folder, SDK, name or package this stands
+    python tests/interop/run.py --only go        the servers in whose folder, SDK, name or package this occurs
     python tests/interop/run.py --record         and write what was run into results.json and docs/interop.md
     python tests/interop/run.py --render         write docs/interop.md from results.json, run nothing
 
-The servers come from their registries in pinned versions (`packages`), and what each must answer stands in
+The servers come from their registries in pinned versions (`packages`), and what each must answer is in
 `roster`. Every version is pinned in turn: the server refuses it, answers with another one, or every step of
 `conversation` is taken in it. Some are tried through `Server.proxy` too. A step that fails and that no note
 of the roster explains fails the run; a server that is not installed is named, and fails it in CI. Takes about
@@ -47,7 +47,7 @@ LAST_WORDS = 2000
 
 @dataclass
 class Outcome:
-    """What came of one server over one transport in one version."""
+    """The result of one server over one transport in one version."""
 
     server: str
     package: str
@@ -138,7 +138,7 @@ def environment_of(way: Way, folder: str, port: str = "") -> dict[str, str]:
 
 
 def tried(server: Server, only_version: str, is_direct: bool) -> Iterator[Outcome]:
-    """Yield what came of a server over each transport in each version, and through the proxy."""
+    """Yield the result of a server over each transport in each version, and through the proxy."""
     versions = [version for version in VERSIONS if only_version in version]
     for way in server.ways:
         spoken = []
@@ -155,7 +155,8 @@ def tried(server: Server, only_version: str, is_direct: bool) -> Iterator[Outcom
 
 
 async def outcome_of(server: Server, way: Way, version: str, behind: str = "") -> Outcome:
-    """Return what came of one run; with `behind` through a proxy, which speaks that version to the server."""
+    """Return the result of one run; with `behind` through a proxy, which speaks that version to the
+    server."""
     transport = f"{way.transport}, {THROUGH_THE_PROXY}" if behind else way.transport
     outcome = Outcome(server.name, server.package, server.sdk, transport, version)
     try:
@@ -188,7 +189,7 @@ async def outcome_of(server: Server, way: Way, version: str, behind: str = "") -
 
 
 async def converse(outcome: Outcome, server: Server, talk: Talk, spoken: str) -> None:
-    """Connect and take all steps that a server has in the version that it speaks; what came of it goes into
+    """Connect and take all steps that a server has in the version that it speaks; the result of it goes into
     the outcome."""
     try:
         await asyncio.wait_for(talk.client.connect(), 2 * SECONDS)
@@ -211,7 +212,7 @@ async def converse(outcome: Outcome, server: Server, talk: Talk, spoken: str) ->
 
 
 async def taken(outcome: Outcome, server: Server, talk: Talk, step: Step) -> str:
-    """Take one step; return what came of it."""
+    """Take one step; return the result of it."""
     try:
         await asyncio.wait_for(step.take(talk), 2 * SECONDS)
     except NotOffered:

@@ -62,7 +62,7 @@ PAGE = "before\n<!-- report:{} -->\nold\n<!-- /report -->\nbehind\n"
 
 
 def document(from_wheel: bool = False) -> dict[str, Any]:
-    """A record as run.py writes it, of figures that nobody measured."""
+    """A record as run.py writes it, of figures that no one measured."""
     rows = []
     for name, by_peer in RUNS.items():
         row = ROW[name]
@@ -136,7 +136,7 @@ def test_every_chart_of_the_folder_is_rendered() -> None:
 # ------------------------------------------------------------------------------------------ documents
 
 
-def test_what_stands_beside_the_blocks_is_kept_and_what_was_in_them_is_gone(repository: Any) -> None:
+def test_what_is_beside_the_blocks_is_kept_and_what_was_in_them_is_gone(repository: Any) -> None:
     assert rendered(repository) == 0
     text = (repository / "README.md").read_text(encoding="utf-8")
     assert text.startswith("before\n<!-- report:figures -->\n| ")
@@ -192,7 +192,7 @@ def test_the_readmes_table_has_a_figure_or_the_word_for_its_absence() -> None:
     assert "A Processor, 2 cores" in text
 
 
-def test_a_plain_tool_stands_before_plain_ones_and_a_coroutine_before_coroutines() -> None:
+def test_a_plain_tool_comes_before_plain_ones_and_a_coroutine_before_coroutines() -> None:
     text = report.peers(Record(document()))
     kinds = [line.split(" | ")[1] for line in text.splitlines() if line.startswith("| ")][2:]
     assert kinds == sorted(kinds, reverse=True)
@@ -206,7 +206,7 @@ def test_a_plain_tool_stands_before_plain_ones_and_a_coroutine_before_coroutines
     assert "fastrpc async" in text, "an older record has its place"
 
 
-def test_what_a_tool_costs_as_people_write_it_stands_beside_the_same_tools_of_sdks() -> None:
+def test_what_a_tool_costs_as_people_write_it_is_beside_the_same_tools_of_sdks() -> None:
     text = report.shapes(Record(document()))
     assert line_of(text, "| echo, plain") == "| echo, plain | 4.5 M |  | 2,000 | – | – |"
     assert (
@@ -275,7 +275,7 @@ def with_clients() -> dict[str, Any]:
     return found
 
 
-def test_clients_stand_in_a_table_of_their_own_each_figure_beside_its_bar() -> None:
+def test_clients_are_in_a_separate_table_each_figure_beside_its_bar() -> None:
     record = Record(with_clients())
     text = report.clients(record)
     assert line_of(text, "| C load client |") == (
@@ -302,7 +302,7 @@ def test_clients_that_were_not_measured_have_no_figures() -> None:
     assert all(set(line.split(" | ")[1:]) <= {"–", "– |"} for line in lines)
 
 
-def test_published_servers_stand_in_a_table_with_what_each_costs_before_and_after() -> None:
+def test_published_servers_are_in_a_table_with_what_each_costs_before_and_after() -> None:
     found = document()
     row = ROW["W17-git"]
     further = {"start_ms": 300.0, "list_ms": 4.0, "rss_mb": 60.0}
@@ -322,7 +322,7 @@ def test_published_servers_stand_in_a_table_with_what_each_costs_before_and_afte
     )
 
 
-def test_each_figure_stands_beside_its_bar_and_what_came_of_it() -> None:
+def test_each_figure_is_beside_its_bar_and_its_result() -> None:
     text = report.bars(Record(document()))
     assert line_of(text, "| W1 |").endswith(
         "| C reference 5 | 1.08 (1.06 to 1.1) | ≤ 1.15× | ≤ 1.03× | holds |"

@@ -25,7 +25,7 @@ from fastrpc.client.http.encodings import Decompressor
 from fastrpc.client.http.events import Events
 from fastrpc.client.http.stateless import check_marks
 from fastrpc.client.schema_costs import evaluations
-from fastrpc.compat.docstrings import read_docstring
+from fastrpc.compat.functions.docstrings import read_docstring
 from fastrpc.compat.transforms.search import Index
 from fastrpc.definitions.completion import matching
 from fastrpc.errors import FastrpcError, suggest
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.long
 MOST_GROWTH = 8.0
 """Between linear, 4, and quadratic, 16: a shared machine and what sorts take their part."""
 UNNOTICED = 0.02
-"""Seconds of the processor that say nothing about growth, and harm nobody."""
+"""Seconds of the processor that say nothing about growth, and harm no one."""
 LATE = 5.0
 TRIES = 3
 

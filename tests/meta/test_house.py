@@ -52,7 +52,6 @@ def numbered(package: str, number: int) -> dict[str, int]:
 LAYERS = {
     # 0: leaves, on the standard library alone; what compiled code and processes share with everything
     "fastrpc._core": 0,
-    "fastrpc._core.context": 0,
     "fastrpc._core.convert": 0,
     "fastrpc._core.polling": 0,
     "fastrpc._core.redaction": 0,
@@ -86,6 +85,7 @@ LAYERS = {
     "fastrpc.unix_sockets": 1,
     "fastrpc.version": 1,
     "fastrpc.egress_proxy": 1,
+    "fastrpc._core.context": 2,
     "fastrpc.protocol.lifecycle": 2,
     "fastrpc.protocol.damaged_page": 2,
     "fastrpc.protocol.followed_pages": 2,
@@ -171,6 +171,7 @@ LAYERS = {
     **numbered("fastrpc.storage", 60),
     **numbered("fastrpc.storage.migrations", 60),
     **numbered("fastrpc.storage.migrations.versions", 60),
+    **numbered("fastrpc.terminal", 60),
     **numbered("fastrpc.guard.shell", 60),
     **numbered("fastrpc.guard.audit", 61),
     **numbered("fastrpc.guard.callers", 62),
@@ -185,7 +186,7 @@ LAYERS = {
     "fastrpc.guard.refusals": 73,
     "fastrpc.guard.times": 60,
     "fastrpc.guard.audit.calls": 76,
-    **numbered("fastrpc.human_input", 70),
+    "fastrpc.human_input": 70,
     "fastrpc.mounting": 70,
     "fastrpc.proxy.hop": 70,
     "fastrpc.proxy.requests": 70,
@@ -211,24 +212,21 @@ LAYERS = {
     **numbered("fastrpc.compat.auth", 79),
     **numbered("fastrpc.compat", 86),
     **numbered("fastrpc.compat.client", 86),
+    **numbered("fastrpc.compat.highlevel", 86),
     **numbered("fastrpc.compat.http", 86),
     **numbered("fastrpc.compat.lowlevel", 86),
     **numbered("fastrpc.compat.sdk2", 86),
-    **numbered("fastrpc.compat.swap", 86),
-    **numbered("fastrpc.compat.components", 82),
+    "fastrpc.compat.type_names": 75,
     "fastrpc.compat.field_types": 78,
-    "fastrpc.compat.components.versions": 80,
-    "fastrpc.compat.declaring": 82,
-    "fastrpc.compat.dependencies": 82,
-    "fastrpc.compat.docstrings": 82,
-    "fastrpc.compat.functions": 82,
-    "fastrpc.compat.hinted_classes": 81,
-    "fastrpc.compat.inner_calls": 82,
+    **numbered("fastrpc.compat.names", 81),
+    "fastrpc.compat.names.homes": 86,
+    **numbered("fastrpc.compat.calls", 80),
     "fastrpc.compat.json_forms": 78,
-    "fastrpc.compat.parameters": 82,
-    "fastrpc.compat.contents_meta": 82,
-    "fastrpc.compat.resource_security": 82,
-    "fastrpc.compat.worker_threads": 82,
+    **numbered("fastrpc.compat.functions", 82),
+    "fastrpc.compat.functions.hinted_classes": 81,
+    **numbered("fastrpc.compat.components", 82),
+    "fastrpc.compat.components.versions": 80,
+    **numbered("fastrpc.compat.registered", 82),
     "fastrpc.compat.apps": 79,
     "fastrpc.compat.apps.addresses": 79,
     "fastrpc.compat.apps.interfaces": 80,
@@ -237,29 +235,24 @@ LAYERS = {
     "fastrpc.compat.apps.offering": 86,
     "fastrpc.compat.apps.provider": 86,
     **numbered("fastrpc.compat.transforms", 83),
-    "fastrpc.compat.composed": 84,
-    "fastrpc.compat.composed_calls": 84,
-    "fastrpc.compat.composed_requests": 84,
-    "fastrpc.compat.components.session_visibility": 84,
+    **numbered("fastrpc.compat.composition", 84),
+    "fastrpc.compat.composition.nested_calls": 82,
     **numbered("fastrpc.compat.providers", 85),
-    "fastrpc.compat.answers": 80,
-    "fastrpc.compat.call_session": 80,
+    "fastrpc.compat.providers.upstream": 86,
     "fastrpc.compat.context": 80,
     "fastrpc.compat.dialect": 80,
+    "fastrpc.compat.errors": 80,
+    "fastrpc.compat.highlevel.options": 80,
     "fastrpc.compat.http.headers": 80,
     "fastrpc.compat.http.request": 80,
-    "fastrpc.compat.sampling_loop": 80,
-    "fastrpc.compat.errors": 80,
-    "fastrpc.compat.sdk2.input_rounds": 80,
     "fastrpc.compat.models": 80,
-    "fastrpc.compat.options": 80,
+    "fastrpc.compat.sdk2.input_rounds": 80,
     "fastrpc.compat.sdk2.subscription_events": 80,
-    "fastrpc.compat.typed_content": 80,
-    "fastrpc.compat.validation_errors": 80,
     "fastrpc.compat.values": 80,
     **numbered("fastrpc.compat.middleware", 81),
-    "fastrpc.compat.swap.site_folder": 86,
-    "fastrpc.compat.swap.site_folder.sitecustomize": 87,
+    **numbered("fastrpc.compat.interception", 81),
+    **numbered("fastrpc.swap", 87),
+    **numbered("fastrpc.swap.site_folder", 87),
     **numbered("fastrpc.testing", 80),
     **numbered("fastrpc.cli", 88),
     "fastrpc.__main__": 89,
@@ -322,7 +315,7 @@ def forbidden(module: str, imported: str) -> bool:
 
 
 def package_of(module: str) -> str:
-    """The package below `fastrpc` that a module stands in, however deep; `fastrpc` if it is in none."""
+    """The package below `fastrpc` that a module is in, however deep; `fastrpc` if it is in none."""
     package = module if is_package(module) else module.rpartition(".")[0]
     return ".".join(package.split(".")[:2])
 
@@ -403,7 +396,7 @@ def test_the_layer_check_reads_every_kind_of_import() -> None:
     assert "fastrpc._core.message" in imports_of("fastrpc/_core/connection.pxd")
 
 
-def test_the_architecture_names_every_module_that_stands_in_the_package_itself() -> None:
+def test_the_architecture_names_every_module_that_is_in_the_package_itself() -> None:
     layers = text_of("docs/architecture.md").partition("## Layers")[2].partition("\n## ")[0]
     for path in FRAMEWORK:
         name = module_of(path).split(".")[1:2]

@@ -73,7 +73,7 @@ def test_words_and_meaning_are_fused_as_one_half_had_it_best_and_the_other_bears
         assert chosen[measure] > by_words[measure], measure
 
 
-def test_a_question_of_function_words_alone_is_searched_as_it_stands() -> None:
+def test_a_question_of_function_words_alone_is_searched_as_it_is() -> None:
     searcher = knowledge_searchers.Reference(":memory:")
     searcher.add([("hamlet", "", "To be, or not to be"), ("other", "", "That is the question")])
     assert searcher.search("to be or", 5) == ["hamlet"]

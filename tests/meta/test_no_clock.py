@@ -24,7 +24,7 @@ CLOCK = re.compile(
 )
 MEASURED = re.compile(r"(?<![a-z])(costs?|ratios?)(_of)?\(")
 NAMES = re.compile(r"monotonic|perf_counter|process_time|thread_time|\.time\b|cost|ratio|sleep\(")
-"""Where none of them stands no clock is read, and nothing has to be parsed."""
+"""Where none of them occurs no clock is read, and nothing has to be parsed."""
 LEAST_SECONDS = 5.0  # of a deadline
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

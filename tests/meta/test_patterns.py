@@ -3,7 +3,7 @@
 All expressions in the sources are found (`support.pattern_uses`), and each is tried with 100 KB of the texts
 that it should find hardest (`support.pattern_attacks`), by the methods with which it is applied. One that is
 quadratic takes minutes for some of them; the bar is far above what a linear one takes, in processor time.
-An expression that is exempt stands below, with the reason; so does one that is made when the program runs.
+An expression that is exempt is below, with the reason; so does one that is made when the program runs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,17 @@
 """Idioms that readers of English as a second language stumble over are in no page and no text that users see.
 
 Pages are read without their code. Texts are the literals of three words and more in the sources of the
-package and of its toolsets, without docstrings: errors, records of the log, help, descriptions.
+package and of its toolsets, without docstrings: errors, records of the log, help, descriptions. Names of
+tests have none either, and neither have the comments and docstrings of the tests and of the package, but for
+the folders in `UNREAD`.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 
 import pytest
@@ -31,6 +35,8 @@ IDIOMS = {
     r"\bin whatever way\b": "always",
 }
 """The idiom, and what to write instead."""
+UNREAD = ("client", "compat", "engine", "gateway", "human_input", "methods", "proxy", "transports")
+"""The folders of the package whose comments and docstrings have not been read for idioms yet."""
 
 
 def prose_of(page: str) -> str:
@@ -68,6 +74,23 @@ def _text_of(node: ast.AST) -> str | None:
     return None
 
 
+def remarks_of(source: str) -> Iterator[tuple[int, str]]:
+    """Each comment and each docstring of a source, with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.lineno, str(node.value.value)
+
+
+def names_in(source: str) -> Iterator[tuple[int, str]]:
+    """The words of the name of each test in a source, with its line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node.lineno, node.name.replace("_", " ")
+
+
 def found_in(text: str) -> list[str]:
     """The idioms in a text, each with what to write instead."""
     joined = " ".join(text.split())
@@ -95,6 +118,21 @@ def test_texts_that_users_see_have_no_idioms() -> None:
     assert not faults, "\n".join(faults)
 
 
+def test_tests_comments_and_docstrings_have_no_idioms() -> None:
+    unread = tuple(f"fastrpc/{folder}/" for folder in UNREAD)
+    read = [path for path in sources("fastrpc") if not path.startswith(unread)]
+    tests = sources("tests")
+    assert len(read) > 200
+    assert len(tests) > 500
+    faults = [
+        f"{path}:{line}: {fault}"
+        for path in [*read, *tests]
+        for line, text in [*remarks_of(text_of(path)), *(names_in(text_of(path)) if path in tests else ())]
+        for fault in found_in(text)
+    ]
+    assert not faults, "\n".join(faults)
+
+
 def test_idioms_are_found_in_prose_and_in_literals_and_not_in_code() -> None:
     page = "A header stands\nthere.\n\n    x stands y\n\n```\nnobody\n```\nThe user `nobody` runs it."
     assert found_in(prose_of(page)) == ["'stands' (write: is, occurs, means, replaces)"]
@@ -105,3 +143,11 @@ def test_idioms_are_found_in_prose_and_in_literals_and_not_in_code() -> None:
     assert list(literals_of(source)) == [(4, "{} is no\n use here"), (4, "is told of it")]
     assert [bool(found_in(text)) for _, text in literals_of(source)] == [True, True]
     assert not found_in("it is no longer used, and can be called")
+
+
+def test_idioms_are_found_in_comments_docstrings_and_names_of_tests() -> None:
+    source = (
+        '"""It is told."""\nasync def test_nobody_waits():  # it stands\n    "no idiom"\n    x = "stands"\n'
+    )
+    assert [bool(found_in(text)) for _, text in remarks_of(source)] == [True, True, False]
+    assert [(line, bool(found_in(text))) for line, text in names_in(source)] == [(2, True)]

@@ -16,7 +16,7 @@ FAILING = os.path.join("tests", "unit", "test_framed_calls.py")
 @pytest.mark.long
 @pytest.mark.timeout(320)
 @pytest.mark.parametrize("spread", [(), ("-n", "1")], ids=["alone", "spread"])
-def test_nothing_is_printed_behind_the_summary(spread: tuple[str, ...]) -> None:
+def test_nothing_is_printed_after_the_summary(spread: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *spread, FAILING]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout

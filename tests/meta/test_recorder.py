@@ -1,4 +1,5 @@
-"""The recorder sees what a version's schema does not allow, and nothing else; a run without it is no run."""
+"""The recorder sees what a version's schema does not allow, and nothing else; a run without it does not
+count."""
 
 from __future__ import annotations
 
@@ -139,7 +140,7 @@ def test_a_batch_is_judged_element_by_element(own: Recorder) -> None:
 
 @pytest.mark.alone
 def test_a_line_is_judged_in_little_time(own: Recorder) -> None:
-    """Or nobody would leave the recorder on. The bar is wide: the machine is shared."""
+    """Or no one would leave the recorder on. The bar is wide: the machine is shared."""
     conversation = own.conversation("test")
     sent = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": STATELESS_META}})
     result = {
@@ -156,7 +157,7 @@ def test_a_line_is_judged_in_little_time(own: Recorder) -> None:
     assert own.take_violations() == []
 
 
-# --- it stands behind the helpers of every test ---
+# --- it is behind the helpers of every test ---
 
 
 def test_it_sees_what_a_real_process_sends(recorder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +193,7 @@ ONE_TEST = "unit/test_lifespan.py"
 def run_of_a_test(
     folder: Any, *options: str, tests: str = TESTS, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run one file of this suite in a pytest of its own, whose cache is in a folder."""
+    """Run one file of this suite in a separate pytest, whose cache is in a folder."""
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-o", f"cache_dir={folder}", *options, ONE_TEST],
         cwd=tests,

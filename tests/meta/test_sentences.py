@@ -1,4 +1,4 @@
-"""Each sentence about how a tool behaves stands in the docstring of the test that proves it.
+"""Each sentence about how a tool behaves is in the docstring of the test that proves it.
 
 Such a sentence begins on a line of its own with the tool that it is about, or with `Every tool`, `State` or
 `Configuration`: "Bash: a signal that ends a command is named." Which tools there are is published
@@ -95,14 +95,14 @@ def test_no_sentence_has_gone(about: str, everything: list[Sentence]) -> None:
     assert sum(sentence.about == about for sentence in everything) >= LEAST[about]
 
 
-def test_each_sentence_stands_in_a_test(everything: list[Sentence]) -> None:
+def test_each_sentence_is_in_a_test(everything: list[Sentence]) -> None:
     for sentence in everything:
         file, _, name = sentence.place.partition("::")
         assert name.startswith("test_"), f"{sentence.place} is no test, yet states: {sentence.text}"
         assert file.rpartition("/")[2].startswith("test_"), f"pytest does not collect {sentence.place}"
 
 
-def test_each_sentence_is_whole_and_stands_there_once(everything: list[Sentence]) -> None:
+def test_each_sentence_is_whole_and_written_once(everything: list[Sentence]) -> None:
     first: dict[tuple[str, str], str] = {}
     for about, text, place in everything:
         assert re.search(r"[.?]`?$", text), f"{place}: where does this end? {text}"

@@ -144,7 +144,7 @@ def test_an_entry_has_parameters_types_defaults_and_errors(made: dict[str, str])
     assert "**Raises** [`DefinitionError`](../fastrpc.md#fastrpc.DefinitionError)" in mount
 
 
-def test_options_that_are_unpacked_stand_in_the_table(made: dict[str, str]) -> None:
+def test_options_that_are_unpacked_are_in_the_table(made: dict[str, str]) -> None:
     table = section(made["reference/fastrpc/Server.md"], "fastrpc.Server.tool")
     for option in ("effect", "timeout_seconds", "description", "costs"):
         assert re.search(rf"^\| `{option}` \| `[^`]+` \| `…` \|$", table, re.MULTILINE), option

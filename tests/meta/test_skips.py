@@ -108,7 +108,7 @@ def test_wants_a_package():
 
 
 @SPREAD
-def test_what_one_command_brings_is_counted_behind_it(tmp_path, spread) -> None:
+def test_what_one_command_brings_is_counted_after_it(tmp_path, spread) -> None:
     (tmp_path / "test_it.py").write_text(WANTING, encoding="utf-8")
     done = run(tmp_path, "", *spread)
     assert (

@@ -54,7 +54,7 @@ def test_silence_is_a_time_out_that_shows_stderr() -> None:
         assert server.wait() == -signal.SIGTERM
 
 
-def test_a_server_that_dies_is_told_with_its_exit_code() -> None:
+def test_a_server_that_dies_is_reported_with_its_exit_code() -> None:
     with serve(command=python("import sys; sys.exit('no such thing')")) as server:
         server.wait()
         with pytest.raises(AssertionError, match=r"(?s)stdout ended.*exit code 1.*no such thing"):

@@ -1,6 +1,6 @@
 """What `make mutate` changes: modules in which an error would be dear, each with the tests that must see it.
 
-What no test can see is said here, as a run prints it, and why nobody could: single changes in `EQUIVALENT`;
+What no test can see is said here, as a run prints it, and why no one could: single changes in `EQUIVALENT`;
 in `UNPROMISED` the constants of which one more or one less is the same, since nothing promises their number.
 """
 

@@ -5,7 +5,7 @@
     python tests/mutation/run.py --only shell --show        # of some modules, only shown
 
 The mutants are made by Cosmic Ray's operators; which of the thousands, the seed says. Each is tried by the
-files of tests that `modules.py` names for its module, in a tree of its own; the checkout is never changed. A
+files of tests that `modules.py` names for its module, in a separate tree; the checkout is never changed. A
 mutant is killed where a test fails or crashes, or where they take ten times as long as without it. One that
 no test can see is shown equivalent in `modules.py`. Exit code 1 below the bar of 90 %. For Linux and macOS;
 it runs in an environment of its own (`make mutate` makes it), the tests in the project's. Costs some minutes.
@@ -73,7 +73,7 @@ def text_of(module: str) -> str:
 
 
 def lines_without_effect(text: str) -> set[int]:
-    """The lines that only type checkers read: annotations, and what stands below ``if TYPE_CHECKING``."""
+    """The lines that only type checkers read: annotations, and what is below ``if TYPE_CHECKING``."""
     found: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         for part in parts_for_type_checkers(node):

@@ -47,7 +47,7 @@ def test_a_name_is_one_column_and_one_string(name: str) -> None:
 
 @pytest.mark.parametrize("special", [" ", "\\", "\x1f", "\x7f", "\x80", "é"])
 @pytest.mark.parametrize("at", range(40))
-def test_what_is_escaped_is_found_wherever_it_stands(special: str, at: int) -> None:
+def test_what_is_escaped_is_found_wherever_it_is(special: str, at: int) -> None:
     name = "x" * at + special + "y" * 20
     expected = "x" * at + escaped(special, " ") + "y" * 20
     assert line_of(name, as_json=False).split(" ")[4] == expected

@@ -214,7 +214,7 @@ def test_an_end_that_is_cut_off_looks_like_a_crash_but_not_to_who_has_kept_check
     assert any("cut: it ends with line" in fault for fault in report.faults), report.faults
 
 
-def test_something_behind_the_end_is_named(copy: Copy) -> None:
+def test_something_after_the_end_is_named(copy: Copy) -> None:
     copy.change(copy.original.segments[-1], lambda lines: [*lines, b'{"seq":1}\n'])
     assert copy.verify().faults
     copy.change(copy.original.segments[-1], lambda lines: [*lines[:-1], b'{"seq":'])

@@ -71,7 +71,7 @@ def answer(id: int, shape: str, text: str) -> tuple[str, Any]:
 
 
 class Model:
-    """What has become of each request, by its id."""
+    """The state of each request, by its id."""
 
     def __init__(self) -> None:
         self.ends: dict[int, Any] = {}

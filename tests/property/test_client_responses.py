@@ -163,7 +163,7 @@ def common(draw: st.DrawFn) -> bytes:
 @given(common(), common(), st.lists(st.integers(0, 200), max_size=8), st.booleans(), st.binary(max_size=3))
 @seed(SEED)
 @settings(max_examples=RESPONSES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_response_means_the_same_behind_another_one_with_the_same_head_or_not(
+def test_a_response_means_the_same_after_another_one_with_the_same_head_or_not(
     before: bytes, other: bytes, cuts: list[int], is_same: bool, more: bytes
 ) -> None:
     data = (before if is_same else other) + more

@@ -31,7 +31,7 @@ ELEMENTS = st.one_of(
 
 
 def outcome(convert: Any, values: list[Any], lenient: bool) -> Any:
-    """What comes of an array: types and bits of its elements, or what is said of the first that is wrong."""
+    """The result of an array: types and bits of its elements, or what is said of the first that is wrong."""
     try:
         accepted = convert(values, lenient)
     except Mismatch as mismatch:
@@ -66,6 +66,6 @@ def test_an_array_is_converted_as_its_elements_are(kind: type, values: list[Any]
 
 
 @pytest.mark.parametrize("value", [1e300, 2.0**53, -(2.0**60)])
-def test_a_real_that_may_stand_for_several_integers_is_no_integer(value: float) -> None:
+def test_a_real_that_may_represent_several_integers_is_no_integer(value: float) -> None:
     with pytest.raises(Mismatch, match=r"expected integer below 2\*\*53, or one written in digits"):
         PLAIN[int].accept(value)

@@ -21,8 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastrpc.compat import docstrings
-from fastrpc.compat.docstrings import read_docstring
+from fastrpc.compat.functions import docstrings
+from fastrpc.compat.functions.docstrings import read_docstring
 
 if sys.version_info < (3, 11):
     pytest.skip("griffelib is of Python 3.11", allow_module_level=True)

@@ -27,7 +27,7 @@ META = (
 
 
 class Refusal(ToolError):
-    """Has words of its own."""
+    """Has separate words."""
 
     def __str__(self) -> str:
         return "in other words"

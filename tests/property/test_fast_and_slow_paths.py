@@ -497,7 +497,7 @@ async def compare(
     """Ask some requests by each way, some of them more than once: what is learned is learned."""
     new = Subject(subject.state, subject.folder, subject.rates)
     limited = subject.state.limited
-    for principal in PRINCIPALS if limited else ():  # nobody has calls left
+    for principal in PRINCIPALS if limited else ():  # no one has calls left
         await Line(new.app, STATELESS).ask(principal, "tools/call", {"name": limited, "arguments": {}})
     for method, params in chance.sample(REQUESTS, 3):
         principal = chance.choice(PRINCIPALS)

@@ -335,7 +335,7 @@ def test_a_body_cut_short_inside_a_known_meta_is_broken(cut: bytes) -> None:
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n", b"\n}", b"\n" + b"x" * 70, b"\n\0"])
-def test_a_newline_behind_a_known_call_ends_no_body(end: bytes) -> None:
+def test_a_newline_after_a_known_call_ends_no_body(end: bytes) -> None:
     recorder = Recorder()
     line = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"tool","arguments":{"a":%d}}}'
     for number in range(3):

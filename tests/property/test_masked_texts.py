@@ -93,7 +93,7 @@ def test_a_list_that_was_cut_off_is_masked() -> None:
 @example("my-token=value1 --a-secret=value2 'api_key=value3'")
 @example(f"{'x' * 60}token=value1")
 @given(TEXTS)
-def test_assignments_are_masked_whatever_stands_before_the_name(text: str) -> None:
+def test_assignments_are_masked_whatever_comes_before_the_name(text: str) -> None:
     words = [(each, how if isinstance(how, str) else r"\1****") for each, how in masking.WORDS]
     plain = [*words[:ASSIGNMENT], PLAIN_ASSIGNMENT, *words[ASSIGNMENT + 1 :]]
     assert masked(text, words) == masked(text, plain)

@@ -74,7 +74,7 @@ STRANGE = (None, 7, -1.5, True, "", "strange", [], [None], [7], [{}], {}, {"a": 
 
 
 def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where something stands that can be replaced."""
+    """The places of what can be replaced."""
     found = [place] if place else []
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inner:
@@ -83,7 +83,7 @@ def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def mutated(value: Any, place: tuple[Any, ...], how: Any) -> Any:
-    """A copy with what stands at a place replaced, or, if `how` is Ellipsis, taken away."""
+    """A copy with what is at a place replaced, or, if `how` is Ellipsis, taken away."""
     changed = deepcopy(value)
     inner = changed
     for key in place[:-1]:
@@ -96,7 +96,7 @@ def mutated(value: Any, place: tuple[Any, ...], how: Any) -> Any:
 
 
 class Scripted(ConnectionTransport):
-    """Answers each request with what `answers` has for its method, or with what stands in `errors`."""
+    """Answers each request with what `answers` has for its method, or with what is in `errors`."""
 
     shown = "scripted"
 

@@ -1,4 +1,4 @@
-"""`fastrpc.compat.swap.rewriting` changes import statements and nothing else, wherever they stand."""
+"""`fastrpc.swap.rewriting` changes import statements and nothing else, wherever they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastrpc.compat.swap.rewriting import rewrite
+from fastrpc.swap.rewriting import rewrite
 
 NAMES = {
     "fastmcp": ["FastMCP", "Context", "Client", "Gone"],

@@ -108,6 +108,24 @@ def test_the_gate_refuses_what_the_rule_refuses(condition: str, calls: list[dict
     assert found == [is_refused_by(condition, arguments) for arguments in calls]
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "args.any == 9007199254740992.0",
+        "args.any > 9007199254740992.0",
+        "args.any != 9007199254740993",
+        "args.any < 9007199254740993",
+        "args.any in [9007199254740992.0]",
+        "args.any in [1, 9007199254740993]",
+    ],
+)
+def test_the_gate_compares_an_int_with_a_double_as_the_rule_does(condition: str, tmp_path: Path) -> None:
+    numbers = (2**53, 2**53 + 1, 2**53 + 2, 2.0**53, 2.0**53 + 2, 2**63 - 1, 2.0**63, 1, 1.0)
+    calls = [{"text": "", "count": 1, "any": number} for number in numbers]
+    found = asyncio.run(refusals(tmp_path, condition, calls, shop()))
+    assert found == [is_refused_by(condition, arguments) for arguments in calls]
+
+
 # --- members of enums: a rule sees what was sent ------------------------------------------------------------
 
 
@@ -189,7 +207,7 @@ def painter() -> Server:
 @pytest.mark.parametrize("condition", ENUM_CONDITIONS)
 @settings(max_examples=10, deadline=None)
 @given(calls=st.lists(ENUM_CALLS, min_size=1, max_size=6))
-def test_a_rule_sees_the_values_of_enums_at_the_gate_and_behind_it(
+def test_a_rule_sees_the_values_of_enums_at_the_gate_and_after_it(
     condition: str, calls: list[dict[str, Any]]
 ) -> None:
     expression = compile(condition, {"args": DYN})

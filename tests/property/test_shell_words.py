@@ -2,7 +2,7 @@
 
 bash runs in an empty folder, with a PATH that leads nowhere: every program is unknown to it, and its handler
 for that prints the words. Each line runs twice, once with programs that end well and once with such that
-fail: then whatever stands behind ``&&`` or ``||`` has run.
+fail: then whatever is behind ``&&`` or ``||`` has run.
 """
 
 from __future__ import annotations

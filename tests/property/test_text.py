@@ -35,7 +35,7 @@ SURROGATES = range(0xD800, 0xE000)
 
 
 class Reader:
-    """Reads texts as they stand in a line, in all three ways."""
+    """Reads texts as they are in a line, in all three ways."""
 
     def __init__(self) -> None:
         self.message = Message()
@@ -174,7 +174,7 @@ def test_the_same_again_and_again(odd: str, count: int) -> None:
     check(odd * count)
 
 
-def test_what_stands_behind_a_backslash_is_judged_as_json_has_it() -> None:
+def test_what_is_after_a_backslash_is_judged_as_json_has_it() -> None:
     for sample in (b"\\n", b"\\u00e9", b"\\uD83C\\udf89"):
         for at in range(1, len(sample)):
             for byte in range(256):

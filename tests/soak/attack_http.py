@@ -2,7 +2,7 @@
 
     python tests/soak/attack_http.py [flood] [tls] [workers] [names]
 
-Each part starts `fastrpc serve --http` on loopback, prints what it did and what came of it, and fails when
+Each part starts `fastrpc serve --http` on loopback, prints what it did and the result of it, and fails when
 honest callers were shut out. `make soak` runs all. Linux, as root or with namespaces of its own for `names`;
 the limit of open files has to be above 12,000 for the flood.
 """
@@ -153,7 +153,7 @@ def hold_open(port: int, sent: bytes, seconds: float, many: int = CONNECTIONS) -
 
 
 def attack(server: Serving, sent: bytes, name: str, share: float) -> None:
-    """Flood a server for a while, with callers beside, and say what came of it."""
+    """Flood a server for a while, with callers beside, and say the result of it."""
     most = memory = 0
     program = [sys.executable, __file__, "hold", str(server.port), sent.hex() or "-", str(SECONDS)]
     with Callers(server) as callers:

@@ -2,8 +2,8 @@
 
     unshare --map-root-user --net --mount --pid --fork python tests/soak/attack_names.py [rounds]
 
-In namespaces of its own: there a name server of ours has port 53, and resolv.conf names it. Nothing is
-replaced in fastrpc: names go through `getaddrinfo` as always. What stands for the Internet is 127.0.0.2,
+In separate namespaces: there a name server of ours has port 53, and resolv.conf names it. Nothing is
+replaced in fastrpc: names go through `getaddrinfo` as always. What represents the Internet is 127.0.0.2,
 which the proxy may reach; canaries listen on other addresses of loopback.
 """
 

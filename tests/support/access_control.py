@@ -1,8 +1,8 @@
 """A guarded server over HTTP, and callers that say exactly what they are given: for tests of who may come in.
 
 `GuardedServer` starts it (`http_server`) with whatever options `Server.asgi` takes; `patch` sets names of
-modules first, so that nobody waits for half a minute. A `Caller` is of any server; each of its requests has a
-connection of its own. Bounded in time.
+modules first, so that no one waits for half a minute. A `Caller` is of any server; each of its requests has a
+separate connection. Bounded in time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Caller:
     def ask(
         self, method: str, path: str, *headers: str, body: bytes = b"", host: str | None = "localhost"
     ) -> Answer:
-        """Send one request on a connection of its own; `body` is sent only as far as it goes."""
+        """Send one request on a separate connection; `body` is sent only as far as it goes."""
         lines = [f"{method} {path} HTTP/1.1", *([] if host is None else [f"Host: {host}"]), *headers]
         if body and not any(line.lower().startswith("content-length") for line in headers):
             lines.append(f"Content-Length: {len(body)}")

@@ -1,4 +1,4 @@
-"""What becomes of something inside an article, and a limit for what may not take long."""
+"""What happens to something inside an article, and a limit for what may not take long."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def page(inner: str) -> str:
 
 
 def within(inner: str) -> str:
-    """What becomes of something inside an article."""
+    """What happens to something inside an article."""
     text = _documents.to_markdown(page(inner), BASE).text
     return text.partition(PROSE * 3)[2].partition("\n\n")[2].rpartition("\n\n")[0]
 

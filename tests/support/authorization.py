@@ -4,7 +4,7 @@
         Client(protected.url, auth=OAuth(open_browser=visit, store=MemoryStore()))
         assert protected.count("/register") == 1
 
-Both stand at one address on the loopback interface: the MCP server is fastrpc's, over real HTTP, and the
+Both are at one address on the loopback interface: the MCP server is fastrpc's, over real HTTP, and the
 authorization server answers by rules that a test changes: `expires_in`, `denies`, `scopes_of` and others.
 What it has issued is in `tokens`, what came in `requests`.
 """

@@ -1,4 +1,4 @@
-"""A client of a real server whose contracts toolset is bridged to a stand-in engine, in a folder of its own.
+"""A client of a real server whose contracts toolset is bridged to a stand-in engine, in a separate folder.
 
     @in_loop
     async def test(tmp_path):
@@ -44,7 +44,7 @@ READS: dict[str, dict[str, Any]] = {
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test's coroutine in an event loop of its own, within a time."""
+    """Run a test's coroutine in a separate event loop, within a time."""
 
     @wraps(test)
     def run(**given: Any) -> None:
@@ -96,7 +96,7 @@ class Session:
 
 
 class Bridged(Session):
-    """A session with a server of its own; an empty `engine` is named by the `options` alone."""
+    """A session with a separate server; an empty `engine` is named by the `options` alone."""
 
     def __init__(self, folder: Any, engine: str, *options: str, **settings: str) -> None:
         env = {**os.environ, **environment(folder, engine, **settings)}

@@ -92,7 +92,7 @@ async def logged(client: Client, count: int) -> list[Any]:
 
 
 def at_once(text: str) -> str:
-    """The text as it is on a machine that is not busy, where no callback is told of seconds late."""
+    """The text as it is on a machine that is not busy, where no callback is reported seconds late."""
     return re.sub(r"(\[callback \d due )\d s ago", r"\g<1>0 s ago", text)
 
 
@@ -118,7 +118,7 @@ def left_behind(message: str = "left", **values: Any) -> None:
     }
     os.makedirs(_instances.folder(), exist_ok=True)
     with open(os.path.join(_instances.folder(), row["instance"] + ".lock"), "w"):
-        pass  # nobody holds it
+        pass  # no one holds it
     with _state.changing() as database:
         names = ", ".join(row)
         marks = ", ".join(f":{name}" for name in row)

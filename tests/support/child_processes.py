@@ -1,7 +1,7 @@
 """Runs programs through `fastrpc.processes` for tests, and finds every process that belongs to a test.
 
-Who belongs to it is told by a mark in the environment, which every descendant inherits: sessions,
-double forks and closed descriptors hide nobody from it. Linux only: it looks into /proc.
+Who belongs to it is known by a mark in the environment, which every descendant inherits: sessions,
+double forks and closed descriptors hide no one from it. Linux only: it looks into /proc.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastrpc import processes
 from support.waiting import SECONDS as SECONDS  # for tests that run beside others
 from support.waiting import eventually
 
-GONE_SECONDS = 2.0  # scorecard D1: nobody is left after this; for tests marked `alone`
+GONE_SECONDS = 2.0  # scorecard D1: no process is left after this; for tests marked `alone`
 
 
 def marked(mark: str) -> list[int]:
@@ -93,7 +93,7 @@ def bash(command: str, mark: str = "", **options: Any) -> Any:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, and it is no corpse."""
+    """Whether there is such a process, and it is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"

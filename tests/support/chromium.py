@@ -1,4 +1,4 @@
-"""What the tests of the browser share: whether one is there, its processes, and a loop of their own."""
+"""What the tests of the browser share: whether one is there, its processes, and a separate loop."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def temporary_folder() -> Iterator[str]:
 
 
 class Loop:
-    """An event loop on a thread of its own, so that one browser serves many tests."""
+    """An event loop on a separate thread, so that one browser serves many tests."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()

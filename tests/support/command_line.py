@@ -1,4 +1,4 @@
-"""The `fastrpc` command in a process of its own, in an empty working directory, with or without a toolset.
+"""The `fastrpc` command in a separate process, in an empty working directory, with or without a toolset.
 
 A plugin of `conftest.py`: the fixtures `place`, `words` and `toolset` are for every test of the command.
 """

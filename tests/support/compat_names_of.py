@@ -4,7 +4,8 @@
 
 Run by the interpreter that has the original. Prints its version, then one line for each module with the names
 that it defines (of a package also what it offers from below), and one for each class that servers and clients
-use, with its members, and with the options of its calls. A name stands at the shortest module that offers it.
+use, with its members, and with the options of its calls. A name is listed at the shortest module that offers
+it.
 """
 
 from __future__ import annotations

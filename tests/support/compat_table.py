@@ -3,7 +3,7 @@
     .venv/bin/python tests/support/compat_table.py          writes it into the document
 
 It is made from the lists in tests/fixtures/compat/names (tests/support/compat_names_of.py makes those) and
-from what `fastrpc.compat.swap.modules` answers. tests/unit/test_compat_names.py holds the document against
+from what `fastrpc.swap.modules` answers. tests/unit/test_compat_names.py holds the document against
 it.
 """
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from fastrpc.compat.swap import modules
-from fastrpc.compat.swap.missing_names import INNER
+from fastrpc.swap import modules
+from fastrpc.swap.missing_names import INNER
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LISTS = os.path.join(TESTS, "fixtures", "compat", "names")

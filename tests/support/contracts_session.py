@@ -1,4 +1,4 @@
-"""A client of a real server with the contracts toolset and its embedded engine, in a project of its own.
+"""A client of a real server with the contracts toolset and its embedded engine, in a separate project.
 
     @in_loop
     async def test(tmp_path):
@@ -30,7 +30,7 @@ SECONDS = 100
 
 
 class Session:
-    """A client of a server of its own, in a project folder. `variables` are added to its environment.
+    """A client of a separate server, in a project folder. `variables` are added to its environment.
 
     PATH ends with a folder that is not there: it marks the programs to which no other variable is given."""
 
@@ -123,7 +123,7 @@ def on_stage(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., No
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a test's coroutine in an event loop of its own, within a time."""
+    """Run a test's coroutine in a separate event loop, within a time."""
 
     @wraps(test)
     def run(**given: Any) -> None:

@@ -101,7 +101,7 @@ def close_pipes(fault: str, in_a_line: bool = False) -> None:
 
 
 def wait_for_the_end() -> None:
-    """Read nothing, and end when nobody can write any more."""
+    """Read nothing, and end when no one can write any more."""
     watched = select.poll()
     watched.register(0, 0)
     watched.poll(60_000)

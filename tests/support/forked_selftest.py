@@ -1,9 +1,9 @@
 """`fastrpc selftest` many times over, for tests that change a toolset: each in a fork of one process.
 
 A selftest imports all modules of fastrpc, two seconds of processor time. Here a process has done so once, and
-each selftest is a child of it, with an environment and a working directory of its own: the toolset is
-imported anew, and the server that it starts is a process like any other. What differs from a command of its
-own: that the modules of fastrpc can be imported has been checked before.
+each selftest is a child of it, with an environment and a separate working directory: the toolset is
+imported anew, and the server that it starts is a process like any other. What differs from a separate
+command: that the modules of fastrpc can be imported has been checked before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Servers behind a guard in a folder of their own, which has their state, and fastrpc's commands about it."""
+"""Servers behind a guard in a separate folder, which has their state, and fastrpc's commands about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between a client and an upstream server that shows what reached it (`echo_upstream`): proxies,
+"""What is between a client and an upstream server that shows what reached it (`echo_upstream`): proxies,
 gateways, mounts, and their counterparts of compat."""
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Serving(HttpProcess):
         eventually(lambda: self.stdout.count("begun") >= calls)
 
     def is_refused(self) -> bool:
-        """Whether nobody listens any more where the server is."""
+        """Whether no one listens any more where the server is."""
         connection = self.connection()
         try:
             connection.connect()
@@ -156,7 +156,7 @@ class Serving(HttpProcess):
         return {**found, **{name.replace("_", "-"): value for name, value in more.items()}}
 
     def ask(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """Send a request on a connection of its own."""
+        """Send a request on a separate connection."""
         connection = self.connection()
         try:
             return ask(connection, verb, path, body, self.headers(**headers))
@@ -184,7 +184,7 @@ class Serving(HttpProcess):
 
 
 class Session:
-    """A session of a version up to 2025-11-25; each request comes on a connection of its own."""
+    """A session of a version up to 2025-11-25; each request comes on a separate connection."""
 
     def __init__(self, server: Serving, version: str) -> None:
         self.server = server
@@ -236,7 +236,7 @@ class Stream:
         assert self.response.headers.get_content_type() == "text/event-stream"
 
     def lines(self) -> Iterator[str]:
-        """The lines of the stream, to its end; comments keep nobody waiting for ever."""
+        """The lines of the stream, to its end; comments keep no one waiting for ever."""
         deadline = time.monotonic() + SECONDS
         for line in self.response:
             assert time.monotonic() < deadline, "what was waited for has not come"

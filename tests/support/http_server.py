@@ -92,7 +92,7 @@ class HttpProcess:
         return re.search(ready, self.stderr + self.stdout, re.MULTILINE)
 
     def _read(self, name: str) -> None:
-        """Take in what it says: a pipe that nobody reads would fill."""
+        """Take in what it says: a pipe that no one reads would fill."""
         pipe = getattr(self.process, name)
         for line in pipe:
             self._said[name].append(line.decode())
@@ -193,7 +193,7 @@ def tool_server(
     `hot` False sends every request on the regular path, through the ASGI application. `limits` are those of
     connections, `patch` sets names in modules of fastrpc (``{"transports.http.streams.SESSION_EVENTS": 1}``),
     `options` are those of `Server.asgi`. The source finds all of this in `given`, with `more` that is its
-    own, and may make a `front`, an ASGI application that stands before the server's.
+    own, and may make a `front`, an ASGI application that is before the server's.
     """
     given = {
         "hot": hot,

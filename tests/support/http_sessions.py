@@ -42,6 +42,7 @@ TOOLS = (
 import asyncio, json, sys, time
 from fastrpc import Context, Server
 from fastrpc.client_requests import Form
+from fastrpc.errors import ProtocolError
 
 app = Server("told")
 if given["behind"]:
@@ -157,6 +158,11 @@ def change() -> str:
     return "changed"
 
 @app.tool(run="inline")
+def refuse(seconds: int) -> str:
+    """Refuse the call, and say when to call again."""
+    raise ProtocolError("too early", {"retry_after_seconds": seconds})
+
+@app.tool(run="inline")
 def learn(name: str) -> str:
     def learned() -> str:
         return name
@@ -194,8 +200,9 @@ def counts() -> str:
         "pooled": sum(len(session._idle) for session in sessions._sessions.values()),
         "kept": sessions._store.bytes,
         "quota": app.runtime.quotas.used,
-        "running": len(http.running) + sum(len(session.running) for session in sessions._sessions.values()),
-        "idle": sum(map(len, http._idle.values())),
+        "running": len(http.exchanges.running)
+        + sum(len(session.running) for session in sessions._sessions.values()),
+        "idle": sum(map(len, http.exchanges._idle.values())),
         "sse": len(http._sse._sessions),
         "dispatchers": len(app.runtime.dispatchers),
     })

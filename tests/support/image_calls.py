@@ -59,7 +59,7 @@ def see(path: str) -> ToolResult:
 
 
 def shown(data: bytes, name: str = "image.png") -> ToolResult:
-    """What comes of a file with these bytes."""
+    """The result of a file with these bytes."""
     with open(name, "wb") as file:
         file.write(data)
     return see(os.path.abspath(name))

@@ -167,7 +167,7 @@ SCENARIOS: dict[str, tuple[Callable[[Path], None], Callable[[Path], None]]] = {
 
 
 def in_child(work: Callable[[Path], None], folder: Path, steps: int = 0) -> bool:
-    """Do something in a process of its own, which is killed at a step; return whether it was not."""
+    """Do something in a separate process, which is killed at a step; return whether it was not."""
     child = os.fork()
     if child == 0:
         try:

@@ -31,7 +31,7 @@ SCRIPTS = [
     "Გგ",
     "İIıi\u0307",
 ]
-"""Letters that fold, stem or join in ways of their own."""
+"""Letters that fold, stem or join in separate ways."""
 pieces = st.sampled_from(SCRIPTS).flatmap(
     lambda letters: st.builds(str.__mul__, st.text(st.sampled_from(letters), max_size=9), st.integers(1, 30))
 )

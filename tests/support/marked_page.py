@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def filled(page: str, begin: str, end: str, text: str) -> str:
-    """Return the page with `text` between the comments, each on a line of its own."""
+    """Return the page with `text` between the comments, each on a separate line."""
     head, _, rest = page.partition(begin)
     return f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}"
 

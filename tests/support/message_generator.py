@@ -97,7 +97,7 @@ Choice = TypeVar("Choice")
 def laid_out(document: bytes, indent: bytes, newline: bytes = b"\n") -> bytes:
     """Return a document with a line for each member and element, whether or not it is valid JSON.
 
-    What stands in strings stays as it is.
+    What is in strings stays as it is.
     """
     pieces = []
     depth = 0

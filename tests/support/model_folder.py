@@ -47,7 +47,7 @@ def folder_with(
     files: Mapping[str, object] | None = None,
 ) -> Path:
     """Make the folder, with these files of Sentence Transformers; return it. `starts`: each text begins with
-    a token of its own, so none is without."""
+    a separate token, so none is without."""
     onnx = pytest.importorskip("onnx", reason="pip install onnx")
     tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
     folder.mkdir(parents=True, exist_ok=True)

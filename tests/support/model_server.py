@@ -1,5 +1,5 @@
 """A model on the loopback address, for tests: OpenAI's embeddings, whose vectors know a few synonyms, and
-chat completions, which name what they are told to.
+chat completions, which name what they are asked to.
 
     with served() as model:
         model.url                     # what --embeddings and --entities name

@@ -1,4 +1,4 @@
-"""A server of `fastrpc serve --http` in a process of its own, for tests with the official clients.
+"""A server of `fastrpc serve --http` in a separate process, for tests with the official clients.
 
     with serve_http(source) as server:
         ...                         # server.url, server.sse_url, server.token

@@ -4,7 +4,7 @@
 over standard input and output. Each of `WAYS` is a tool, and runs in another way; ``docs://{how}`` is a
 resource and ``prompt`` a prompt that do the same. `EXPECTED` says what each argument comes to. Records of
 calls are appended to the file ``records``, a JSON object a line. They, and the lines of the access log, are
-written ``pause_seconds`` behind the call.
+written ``pause_seconds`` after the call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXPECTED = {
     "protocol": "protocol_error",
     "forbidden": "refused",
 }
-"""The outcomes of a tool, by what it is told to do."""
+"""The outcomes of a tool, by what it is asked to do."""
 
 BESIDE_TOOLS = {key: value for key, value in EXPECTED.items() if key != "says-so"}
 """Those of a resource or a prompt, which have no result that says so."""

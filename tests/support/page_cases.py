@@ -1,4 +1,4 @@
-"""The ten page shapes under fixtures/pages, and what must become of each.
+"""The ten page shapes under fixtures/pages, and what each must become.
 
 Beside each page lies a JSON file that says what its Markdown must hold (`headings`, `keep`, `inline_code`,
 `code` with language, table `rows`, absolute `links` and `images`, `lists` with their depth) and what it must
@@ -193,7 +193,7 @@ def _has_link(prose: str, text: str, address: str) -> bool:
 
 
 def items_of(markdown: str) -> Iterator[tuple[str, int]]:
-    """Yield each list item with how many items it stands in."""
+    """Yield each list item with how many items it is in."""
     open_indents: list[int] = []
     for line in without_code(markdown).expandtabs(4).split("\n"):
         match = ITEM.fullmatch(line)

@@ -1,7 +1,7 @@
 """What of a page's main content its Markdown has lost: words and numbers, code, rows of tables, images.
 
 Reads a page by another parser and another choice of the content than the code it looks after: the element
-that the page's generator is known to put its content in, or that is marked `data-content`. What nobody reads
+that the page's generator is known to put its content in, or that is marked `data-content`. What no one reads
 there (scripts, navigation, hidden elements, buttons, line numbers, marks to link by) does not count. A number
 counts as a whole: 1/2 that has become 12 has lost a 1 and a 2.
 """
@@ -54,7 +54,7 @@ class Loss:
 
 
 def content_of(html: str) -> Any:
-    """Return the main content, as a tree of BeautifulSoup's, without what nobody reads."""
+    """Return the main content, as a tree of BeautifulSoup's, without what no one reads."""
     import bs4
 
     soup = bs4.BeautifulSoup(html, "html.parser")

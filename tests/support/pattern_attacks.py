@@ -24,7 +24,7 @@ else:
 LONG = 64  # repetitions from which a bound is none
 ENDS = ("", "\0")
 BETWEEN = ("", "\n", " ")
-"""What stands between beginnings: of a line, of a word."""
+"""What is between beginnings: of a line, of a word."""
 CATEGORIES = {
     constants.CATEGORY_DIGIT: "0",
     constants.CATEGORY_WORD: "a",

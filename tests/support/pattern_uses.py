@@ -1,4 +1,4 @@
-"""Every regular expression in the sources: where it stands, how it is applied, and the expression itself."""
+"""Every regular expression in the sources: where it is, how it is applied, and the expression itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEARCHING = ("search", "sub", "subn", "split", "findall", "finditer")
 
 class Use:
     """One expression. `key` names it: the file, and the name that it has there, or the function that it
-    stands in and how many stood there before. `pattern` is None where it is made when the program runs."""
+    is in and how many stood there before. `pattern` is None where it is made when the program runs."""
 
     def __init__(self, key: str, pattern: re.Pattern[Any] | None, methods: frozenset[str]) -> None:
         self.key = key
@@ -76,7 +76,7 @@ def uses_in(path: Path, text: str, everywhere: dict[str, set[str]]) -> Iterator[
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call, str]]:
-    """Each call of `re`, with the function that it stands in and the name of the module that it is given."""
+    """Each call of `re`, with the function that it is in and the name of the module that it is given."""
     for top in tree.body:
         target = ""
         if isinstance(top, ast.Assign) and isinstance(top.targets[0], ast.Name):

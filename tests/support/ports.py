@@ -1,7 +1,7 @@
 """Ports for servers that must be told which one to take: not among those that the system gives to clients.
 
 A port that was given once, by binding to 0, may be a client's a moment later. And each process of
-pytest-xdist has ports of its own, which it gives one after the other: nobody else takes one before the server
+pytest-xdist has separate ports, which it gives one after the other: no one else takes one before the server
 that it is for has started, or while that is started again.
 """
 
@@ -19,7 +19,7 @@ OURS = range(20_000, 28_000)
 
 
 def _of_this_process() -> list[int]:
-    """The ports of this process, in an order of its own: other runs of the tests may be on the machine."""
+    """The ports of this process, in a separate order: other runs of the tests may be on the machine."""
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     found = list(OURS[number :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))])
     random.Random(os.urandom(8)).shuffle(found)
@@ -30,7 +30,7 @@ _next = cycle(_of_this_process())
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that nobody listens at."""
+    """Return a port of the loopback address that no one listens at."""
     while True:
         port = next(_next)
         with socket.socket() as probe:
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def refusing_port() -> Iterator[int]:
-    """Give a port of the loopback address that takes no connection: it is bound, and nobody listens."""
+    """Give a port of the loopback address that takes no connection: it is bound, and no one listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]

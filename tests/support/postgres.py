@@ -115,7 +115,7 @@ class Cluster:
         return True
 
     def execute(self, statement: str, database: str = "postgres") -> list[Any]:
-        """Run a statement by a connection of its own, and return its rows."""
+        """Run a statement by a separate connection, and return its rows."""
         import psycopg
 
         with psycopg.connect(host=self.folder, user=USER, dbname=database, autocommit=True) as connection:

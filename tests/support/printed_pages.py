@@ -2,7 +2,7 @@
 
 A block below a line that ends with a file's name and a colon (```server.py`:``) is that file. One below "into
 `server.py`, above its last two lines:" is written there. Of a ``console`` block the lines behind ``$`` are
-commands, which run in one shell; what stands below a command is what it has to print, ``…`` for any text in a
+commands, which run in one shell; what is below a command is what it has to print, ``…`` for any text in a
 line and, alone, for any lines. A command with ``&`` at its end is a server: the next waits until it serves.
 Ports 8000 and 9000 are replaced by free ones, the home is the folder itself. Other blocks are not run.
 """
@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 
 def commands_in(block: str) -> list[Command]:
-    """Return the commands of a console block, each with what stands below it."""
+    """Return the commands of a console block, each with what is below it."""
     joined = block.replace("\\\n", "\\\0")
     parts = re.split(r"^\$ (.*)\n", joined, flags=re.MULTILINE)[1:]
     texts = (part.replace("\0", "\n") for part in parts)

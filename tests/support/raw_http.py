@@ -278,7 +278,7 @@ class Answer:
 
 
 class Closed(Exception):
-    """The server has closed the connection; `rest` is what came of an answer before that."""
+    """The server has closed the connection; `rest` is the result of an answer before that."""
 
     def __init__(self, rest: bytes = b"") -> None:
         super().__init__(rest)
@@ -300,7 +300,7 @@ class Socket:
         self.plain.close()
 
     def send(self, *pieces: bytes, pause: float = 0.005) -> None:
-        """Send pieces as packets of their own. A server that has hung up is no error."""
+        """Send pieces as separate packets. A server that has hung up is no error."""
         try:
             for number, piece in enumerate(pieces):
                 if number:

@@ -1,4 +1,4 @@
-"""An MCP server over HTTP in a process of its own, for the tests of those who speak to one.
+"""An MCP server over HTTP in a separate process, for the tests of those who speak to one.
 
 `Remote` starts it (`http_server`) and says its address; it may be ended and started again at the same one.
 `BEHIND` is a server of fastrpc with something of every kind, `OFFICIAL` one of the official SDK.
@@ -87,7 +87,7 @@ options = {"stateless": {"stateless_http": True}, "json": {"json_response": True
 application = app.sse_app() if MODE == "sse" else app.streamable_http_app(**options[MODE])
 uvicorn.run(application, host="127.0.0.1", port=int(sys.argv[1]), log_level="info")
 """
-"""A server of the official SDK; `MODE` stands for how it is to serve: session, json, stateless or sse."""
+"""A server of the official SDK; `MODE` says how it is to serve: session, json, stateless or sse."""
 
 
 class Remote:

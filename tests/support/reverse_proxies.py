@@ -3,7 +3,7 @@
     with reverse_proxy("nginx", folder, server.port) as front:
         assert front.call("echo", text="hello") == "hello"
 
-The text of the document is used as it stands; ports, files of certificates and addresses of servers behind
+The text of the document is used as it is; ports, files of certificates and addresses of servers behind
 are replaced, and each of them has to be there. What a proxy needs around it (where it writes, what it listens
 on) is added outside of that text. `Front` is a client that names the host of the document, and trusts the
 proxy's certificate alone. Where a proxy is not installed the test is skipped; on CI it fails.
@@ -203,7 +203,7 @@ def _when_it_listens(process: subprocess.Popen[bytes], port: int, trusted: Path)
 
 
 class Front(Serving):
-    """What a client sees of a proxy: a server at the document's host name. It has no process of its own."""
+    """What a client sees of a proxy: a server at the document's host name. It has no separate process."""
 
     def __init__(self, port: int, tls: ssl.SSLContext, host: str = HOST, log: Path | None = None) -> None:
         self.port = port
@@ -223,7 +223,7 @@ class Front(Serving):
 
 
 class _Connection(http.client.HTTPSConnection):
-    """HTTPS to a name whose address nobody has to look up."""
+    """HTTPS to a name whose address no one has to look up."""
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
         super().__init__(host, timeout=SECONDS, context=context)

@@ -1,4 +1,4 @@
-"""Changes a file that a process watches, as an editor does: nobody ever sees it empty or in part."""
+"""Changes a file that a process watches, as an editor does: no one ever sees it empty or in part."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Schema:
     # --- the kinds of message ---
 
     def result(self, message: dict[str, Any], method: str | None) -> Problem | None:
-        """Check the answer to a request of `method`; None: nobody knows what was asked."""
+        """Check the answer to a request of `method`; None: no one knows what was asked."""
         envelope = "JSONRPCResultResponse" if "JSONRPCResultResponse" in self.types else "JSONRPCResponse"
         name = self.result_type(method, message["result"])
         problem = self.problem(self.validator(envelope, result=name), message)

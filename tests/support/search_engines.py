@@ -1,4 +1,4 @@
-"""A loopback server that stands in for the search engines of WebSearch: their pages, and what else they do.
+"""A loopback server that replaces the search engines of WebSearch: their pages, and what else they do.
 
     with search_engines(bing="captcha", qwant="hang") as engines:
         os.environ["FASTRPC_SEARCH_ADDRESS"] = engines.address

@@ -43,7 +43,7 @@ def readings(output: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def found_in(outputs: Mapping[str, bytes], secrets: Mapping[str, bytes]) -> list[str]:
-    """Return which secrets stand in which outputs, and how they are spelt."""
+    """Return which secrets are in which outputs, and how they are spelt."""
     looked_for = [(name, *each) for name, secret in secrets.items() for each in spellings(secret)]
     found: dict[str, None] = {}
     for place, output in outputs.items():

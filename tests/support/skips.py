@@ -142,7 +142,7 @@ class _SkippedBefore:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     config = terminalreporter.config
-    if hasattr(config, "workerinput"):  # nobody sees what a worker writes, and all of them have one file
+    if hasattr(config, "workerinput"):  # no one sees what a worker writes, and all of them have one file
         return
     found = own = _found(config)
     if path := config.getoption("--skipped"):

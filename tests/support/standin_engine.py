@@ -40,7 +40,7 @@ Play = dict[str, Any]
 
 CHAIN, NUMBER = "local-anvil", 31337
 OTHER_CHAIN, OTHER_NUMBER = "second-anvil", 31338
-NO_NODE = "http://127.0.0.1:9"  # the port of `discard`: nobody is there
+NO_NODE = "http://127.0.0.1:9"  # the port of `discard`: no one is there
 PROJECT = "default-project"
 MOST_LINE = 1024 * 1024 - 1  # bytes that it reads before a newline; it ends at a longer line
 SECONDS = 20.0
@@ -156,7 +156,7 @@ def refuses(code: int, message: str) -> Play:
 
 
 def waits() -> Play:
-    """The usual answer, once it is told to go on."""
+    """The usual answer, once it is asked to go on."""
     return {"play": "waits"}
 
 

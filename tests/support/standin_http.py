@@ -89,7 +89,7 @@ def overlap(requests: list[Asked]) -> bool:
 
 
 class HttpEngine:
-    """A stand-in at a URL of this machine. With a `token` it answers nobody who does not show it."""
+    """A stand-in at a URL of this machine. With a `token` it answers no one who does not show it."""
 
     def __init__(self, *, token: str = "", port: int = 0, rpc_url: str = NO_NODE) -> None:
         self.engine = Engine(rpc_url=rpc_url)

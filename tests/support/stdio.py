@@ -285,7 +285,7 @@ def serve(
     """Start ``python -m fastrpc serve [options] [target]``, yield it as a `Process`, kill it afterwards.
 
     `target` is a file's path, a module's name, or the source text of a server (anything with a newline
-    in it), which is written to a file of its own. `environment` adds variables (None takes one away),
+    in it), which is written to a separate file. `environment` adds variables (None takes one away),
     `command` replaces the whole command line, `folder` is the working folder, and `stdin` and `stdout`
     may be descriptors or files instead of pipes. Everything else goes to `subprocess.Popen`.
     """
@@ -340,7 +340,7 @@ def no_frame_is_torn(server: Process, signal_number: int, count: int = 200) -> N
 
 
 def write_source(folder: str, source: str) -> str:
-    """Write the source of a server to a file of its own; return its path."""
+    """Write the source of a server to a separate file; return its path."""
     path = os.path.join(folder, "server.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)

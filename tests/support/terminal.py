@@ -1,4 +1,4 @@
-"""The `fastrpc` command on a terminal of its own: a pseudo-terminal whose other side the test has."""
+"""The `fastrpc` command on a separate terminal: a pseudo-terminal whose other side the test has."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class OnTerminal:
             if select.select([self.master], [], [], left)[0]:
                 try:
                     data = os.read(self.master, 65536)
-                except OSError:  # Linux: nobody has the other side any more
+                except OSError:  # Linux: no one has the other side any more
                     data = b""
                 if not data:
                     return self.written.decode()

@@ -309,7 +309,8 @@ def refusal(kind: str, code: int, id: bytes | None, is_answer: bool) -> Verdict:
 
 
 def broken_envelope(line: bytes) -> tuple[bytes | None, bool]:
-    """Return the id that can be read of a line that is no document, and whether it has the form of an answer.
+    """Return the id that can be read of a line that is not a document, and whether it has the form of an
+    answer.
 
     Values of the outermost object are stepped over, whatever is in them, as long as strings and brackets end.
     The id counts if it is sound, the only one, and followed by a comma or the end of the object.

@@ -1,4 +1,4 @@
-"""The server that stands behind proxies and bridges in their tests: what it offers, and all of it used.
+"""The server that is behind proxies and bridges in their tests: what it offers, and all of it used.
 
 `UPSTREAM` is its source without an end: how it is to run says whoever starts it.
 """
@@ -166,7 +166,7 @@ async def every_feature_passes(client: Client, version: str, *, structured: bool
     with pytest.raises(RemoteError) as incomplete:
         await client.request("prompts/get", {"name": "review"})
     assert incomplete.value.code == -32602
-    got = await client.request("prompts/get", {"name": "höflich"})  # over HTTP its name stands in a header
+    got = await client.request("prompts/get", {"name": "höflich"})  # over HTTP its name is in a header
     assert got["messages"][0]["content"]["text"] == "bitte"
     assert (await client.complete("review", "language", "pe")).values == ["perl"]
 

@@ -8,7 +8,7 @@
         ... web.url("/hello") ...
         assert web.count("/hello") == 1
 
-Each request has a thread of its own. `web.requests` lists `(method, path)` in the order they came,
+Each request has a separate thread. `web.requests` lists `(method, path)` in the order they came,
 `web.headers` the last headers by path. What is still being written when the block ends is cut off.
 """
 

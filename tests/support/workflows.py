@@ -1,4 +1,4 @@
-"""Servers that run workflows: the knowledge toolset with a few tools besides, in a folder of its own, over
+"""Servers that run workflows: the knowledge toolset with a few tools besides, in a separate folder, over
 stdio or behind a guard over HTTP; and what its clients do with it."""
 
 from __future__ import annotations

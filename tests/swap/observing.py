@@ -1,7 +1,7 @@
 """Runs one server over stdio in a folder of its own and records what it describes, answers and costs.
 
-What is recorded, and how, is left to `fastrpc.compat.swap.observation`. This adds the surroundings: the
-folder is made anew for each run at the same path, since paths stand in answers; there is no network where the
+What is recorded, and how, is left to `fastrpc.swap.observation`. This adds the surroundings: the
+folder is made anew for each run at the same path, since paths are in answers; there is no network where the
 system allows that (`unshare`), so that an answer depends on nothing outside; standard error goes into a log,
 for the first error of a server that does not start; and the memory of the process is read while it runs.
 """
@@ -23,7 +23,7 @@ from typing import Any
 from swap.fixtures import make_folder
 from swap.roster import Entry
 
-from fastrpc.compat.swap.observation import observe
+from fastrpc.swap.observation import observe
 
 START_SECONDS = 60.0
 CALL_SECONDS = 20.0

@@ -85,7 +85,7 @@ def by_framework(outcomes: list[dict[str, Any]]) -> str:
 
 
 def choices(outcomes: list[dict[str, Any]]) -> str:
-    """What differs by choice, in the words of `fastrpc.compat.swap.comparison`, the most usual first."""
+    """What differs by choice, in the words of `fastrpc.swap.comparison`, the most usual first."""
     met: dict[str, int] = {}
     for one in outcomes:
         for reason in one.get("choices", {}):

@@ -1,6 +1,6 @@
 """Reads `servers.toml`: which public servers are tried, how each is started, and which requests it gets.
 
-Only names, versions, commands and requests stand there. `{folder}` in them is the folder of `fixtures`,
+Only names, versions, commands and requests are there. `{folder}` in them is the folder of `fixtures`,
 `{bin}` the programs of the server's environment, `{own}` that of servers of our own, for what no public one
 shows. Needs the standard library of CPython 3.11 for TOML.
 """
@@ -43,7 +43,7 @@ class Entry:
         return command, {"HOME": os.path.join(folder, "home"), **env}
 
     def requests(self) -> list[dict[str, Any]]:
-        """The requests, as `fastrpc.compat.swap.observation` takes them."""
+        """The requests, as `fastrpc.swap.observation` takes them."""
         return [
             *({"tool": name, "arguments": arguments} for name, arguments in self.calls),
             *({"resource": uri} for uri in self.reads),

@@ -1,14 +1,14 @@
 """Runs public servers on their own framework and, with nothing but their imports swapped, on fastrpc.
 
     python tests/swap/run.py                  everything (`make swap`)
-    python tests/swap/run.py --only git       the servers in whose name or framework this stands
+    python tests/swap/run.py --only git       the servers in whose name or framework this occurs
     python tests/swap/run.py --record         and write what was found into results.json and docs/compat.md
     python tests/swap/run.py --render         write docs/compat.md from results.json, run nothing
     python tests/swap/run.py --show           print every difference, not only how many there are
 
 `servers.toml` has the servers, pinned, and the requests that each gets; `installing` gets them from the
 registry. Each is started twice on its own framework and twice by ``fastrpc swap --run``;
-`fastrpc.compat.swap.comparison` says what differs, and what of it is so by choice. A server that does not
+`fastrpc.swap.comparison` says what differs, and what of it is so by choice. A server that does not
 start, or differs in more, fails the run if it did not do so in the recorded one. One after the other, as
 times are measured: about a quarter of an hour once all is installed. Needs CPython 3.11 or later.
 """
@@ -34,7 +34,7 @@ from swap.observing import ENVIRONMENT, run_server  # noqa: E402
 from swap.report import BY_CHOICE, DIFFERENT, NOT_STARTED, RESULTS, SAME, render, results  # noqa: E402
 from swap.roster import Entry, entries  # noqa: E402
 
-from fastrpc.compat.swap.comparison import Difference, differences, real  # noqa: E402
+from fastrpc.swap.comparison import Difference, differences, real  # noqa: E402
 
 NOT_INSTALLED, NO_ORIGINAL = "not installed", "original does not start"
 MEASURED = ("start_ms", "list_ms", "call_ms", "rss_mb")

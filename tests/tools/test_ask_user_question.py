@@ -12,9 +12,10 @@ from support.in_memory import with_client
 from support.server_requests import Raw, with_stateless_client
 
 from fastrpc import Server, ToolError
-from fastrpc.human_input.choices import Choice
-from fastrpc.human_input.screen import Keys, Menu
 from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS, STATELESS, VERSIONS
+from fastrpc.terminal.choices import Choice
+from fastrpc.terminal.keys import Keys
+from fastrpc.terminal.menu import Menu
 from fastrpc.testing import CallResult, Client
 
 FORM = '{"questions":[{"text":"Which database?","options":["PostgreSQL","SQLite"]}]}'
@@ -160,7 +161,7 @@ def test_declined_and_cancelled_are_said_plainly(version: str, given: Any, actio
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_where_nobody_can_be_asked_the_questions_come_back_as_text(version: str) -> None:
+def test_where_no_one_can_be_asked_the_questions_come_back_as_text(version: str) -> None:
     """AskUserQuestion: if the user cannot be asked, the questions come back as text, marked as unanswered."""
     result = ask(TWO, version=version)
     first, _, questions = result.text.partition("\n\n")
@@ -189,7 +190,7 @@ def test_a_question_that_timed_out_has_no_answer(monkeypatch: pytest.MonkeyPatch
     assert facts(result) == {"how": "client", "action": "timeout"}
 
 
-def test_the_newest_client_is_told_what_input_is_required() -> None:
+def test_the_newest_client_learns_what_input_is_required() -> None:
     """AskUserQuestion: a client of 2026-07-28 gets `input_required` with an elicitation."""
 
     async def conversation(client: Raw) -> None:
@@ -347,8 +348,8 @@ def test_what_is_wrong_is_said_with_its_place_and_the_form_is_shown(text: str, p
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_bad_questions_are_an_error_and_nobody_is_asked(version: str) -> None:
-    """AskUserQuestion: bad questions are a result with `isError`, and nobody is asked."""
+def test_bad_questions_are_an_error_and_no_one_is_asked(version: str) -> None:
+    """AskUserQuestion: bad questions are a result with `isError`, and no one is asked."""
 
     async def conversation(client: Client) -> None:
         result = await client.call("AskUserQuestion", questions_json='{"questions":[{"text":"A?"}]}')

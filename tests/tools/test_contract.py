@@ -1,4 +1,4 @@
-"""The thirteen tools against what was published of them.
+"""The agent's tools against what was published of them.
 
 A real server is held against the table in the package, as `fastrpc selftest` does; the table is held against
 the page that published the tools, read here word for word, in both languages. The page is not in the
@@ -226,10 +226,10 @@ def test_a_tool_without_parameters_has_the_plain_schema(listed: Any) -> None:
     assert tool["inputSchema"] == {"type": "object", "properties": {}}
 
 
-def test_limits_stand_in_the_schema_where_the_description_states_them(listed: Any) -> None:
+def test_limits_are_in_the_schema_where_the_description_states_them(listed: Any) -> None:
     """``enum``, ``minimum`` and ``maximum``, and no documented value is left out.
 
-    Every tool: `enum`, `minimum` and `maximum` stand in the schema where the description states them, and
+    Every tool: `enum`, `minimum` and `maximum` are in the schema where the description states them, and
     nowhere else.
     """
     shown = {tool["name"]: tool["inputSchema"]["properties"] for tool in published(listed[STATELESS])}

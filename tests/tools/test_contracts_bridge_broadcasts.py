@@ -1,5 +1,5 @@
 """The contracts toolset on an engine at a URL: what is broadcast is broadcast once, one after another, and
-what has become of it is told.
+what happened to it is reported.
 
 The server is a real one; the engine is a stand-in that plays the fault (`support.standin_http`), as is the
 node of its chain (`support.standin_node`).
@@ -60,7 +60,7 @@ def broadcasts(engine: HttpEngine) -> list[Asked]:
 
 
 def is_unknown(envelope: dict[str, Any]) -> bool:
-    """Whether a call says that nobody knows what it has done, and that it must not just be repeated."""
+    """Whether a call says that no one knows what it has done, and that it must not just be repeated."""
     if envelope["ok"]:
         return False
     error = envelope["error"]
@@ -220,7 +220,7 @@ async def test_a_deployment_whose_answer_was_lost_is_looked_up(stage: Stage, fau
 
 
 @in_loop
-async def test_a_deployment_that_nobody_knows_of_is_never_sent_again(tmp_path: Path) -> None:
+async def test_a_deployment_that_no_one_knows_of_is_never_sent_again(tmp_path: Path) -> None:
     async with HttpEngine() as engine:
         async with Bridged(tmp_path, engine.url) as session:
             engine.on(DEPLOY, drops())
@@ -395,7 +395,7 @@ async def test_a_deployment_is_found_by_the_chains_id_and_by_its_number(stage: S
     ],
 )
 @on_stage
-async def test_a_key_stands_for_one_deployment_alone(stage: Stage, other: dict[str, Any]) -> None:
+async def test_a_key_is_for_one_deployment_alone(stage: Stage, other: dict[str, Any]) -> None:
     for project in (PROJECT, "another"):
         made = artifact("Other", bytecode="0x" + COUNTER_CODE + "00")
         stage.engine.engine.kept["artifacts"][f"{project}:Other"] = made
@@ -559,7 +559,7 @@ async def test_a_chain_without_a_number_is_not_broadcast_to(stage: Stage, number
 
 
 @in_loop
-async def test_an_engine_that_is_gone_is_not_broadcast_to_behind_the_breaker(tmp_path: Path) -> None:
+async def test_an_engine_that_is_gone_is_not_broadcast_to_once_the_breaker_is_open(tmp_path: Path) -> None:
     async with HttpEngine() as engine, Bridged(tmp_path, engine.url) as session:
         engine.always(ANY, drops())
         for _ in range(5):

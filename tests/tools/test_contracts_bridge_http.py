@@ -407,7 +407,7 @@ async def test_redirects_are_not_followed(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [401, 403])
 @on_stage
-async def test_an_engine_that_wants_a_token_is_told_apart(stage: Stage, number: int) -> None:
+async def test_an_engine_that_wants_a_token_is_distinguished(stage: Stage, number: int) -> None:
     stage.engine.on(ANY, status(number, "no"))
     error = await stage.session.error("chain_list")
     assert (error["code"], error["retry"]) == ("ENGINE_UNAUTHORIZED", False)
@@ -444,7 +444,7 @@ async def test_reads_are_repeated_twice(stage: Stage, verb: str) -> None:
 
 
 @on_stage
-async def test_what_is_lost_three_times_is_told(stage: Stage) -> None:
+async def test_what_is_lost_three_times_is_reported(stage: Stage) -> None:
     stage.engine.on("tachyon_chain_list", drops(), loses(), cuts())
     error = await stage.session.error("chain_list")
     assert (error["code"], error["retry"]) == ("ENGINE_UNAVAILABLE", True)

@@ -106,7 +106,7 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 @st.composite
 def changed_answers(draw: st.DrawFn) -> tuple[str, Any]:
-    """A method, and the data of a valid answer to it in which any JSON stands in some place."""
+    """A method, and the data of a valid answer to it in which any JSON is in some place."""
     method = draw(st.sampled_from(list(WIRE)))
     data = Engine().answer(method, VALID[method.removeprefix("tachyon_")][0])["data"]
     return method, _changed(draw, data)

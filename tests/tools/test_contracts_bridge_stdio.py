@@ -126,7 +126,7 @@ async def test_a_failure_of_the_engine_is_one_though_it_does_not_say_so(stage: S
 
 
 @on_stage
-async def test_parameters_that_the_engine_cannot_read_are_told(stage: Shared) -> None:
+async def test_parameters_that_the_engine_cannot_read_are_reported(stage: Shared) -> None:
     engine, session = stage.engine, stage.session
     engine.on("tachyon_compile", refuses(-32602, "sources: what is this"))
     error = await session.error("compile", sources=SOURCES)
@@ -172,7 +172,7 @@ async def test_the_child_ends_with_a_server_that_was_killed(tmp_path: Path, engi
 
 @pytest.mark.parametrize("command", ["no-such-program-4711", "sh -c true", "sh -c 'echo hello'", "'"])
 @in_loop
-async def test_a_command_that_is_no_engine_is_told(command: str, tmp_path: Path) -> None:
+async def test_a_command_that_is_not_an_engine_is_reported(command: str, tmp_path: Path) -> None:
     async with Bridged(tmp_path, f"stdio:{command}") as session:
         error = await session.error("compile", sources=SOURCES)
         assert error["code"] in ("ENGINE_UNAVAILABLE", "ENGINE_PROTOCOL")
@@ -288,7 +288,7 @@ async def test_lists_and_lookups_do_not_wait_for_a_compile(stage: Shared) -> Non
 
 
 @in_loop
-async def test_what_was_made_meanwhile_is_found_behind_it(tmp_path: Path, engine: StdioEngine) -> None:
+async def test_what_was_made_meanwhile_is_found_after_it(tmp_path: Path, engine: StdioEngine) -> None:
     """An engine reads what it has made at its start, so a second child does not see what the first makes."""
     async with Bridged(tmp_path, engine.setting) as session:
         engine.on("tachyon_compile", waits())
@@ -310,7 +310,7 @@ async def test_what_was_made_meanwhile_is_found_behind_it(tmp_path: Path, engine
 
 
 @on_stage
-async def test_a_chain_that_is_registered_during_a_compile_is_known_behind_it(stage: Shared) -> None:
+async def test_a_chain_that_is_registered_during_a_compile_is_known_after_it(stage: Shared) -> None:
     engine, session = stage.engine, stage.session
     engine.on("tachyon_compile", waits())
     compiling = asyncio.ensure_future(session.data("compile", sources=SOURCES))

@@ -278,7 +278,7 @@ def test_each_token_of_the_file_opens(engine: Engine, token: str) -> None:
         ("GET /rpc HTTP/1.1", "127.0.0.1", "X: y", 405),
     ],
 )
-def test_what_is_refused_is_told_in_an_envelope(
+def test_what_is_refused_is_reported_in_an_envelope(
     engine: Engine, line: str, host: str, header: str, status: int
 ) -> None:
     kind = () if header.startswith("Content-Type") else ("Content-Type: application/json",)
@@ -313,7 +313,7 @@ def test_it_does_not_start_without_knowing_who_may_use_it(
 # --- clients that go, work that goes on -------------------------------------------------------------------
 
 
-def test_lists_and_lookups_do_not_wait_behind_a_compilation(stuck: Engine) -> None:
+def test_lists_and_lookups_do_not_wait_for_a_compilation(stuck: Engine) -> None:
     with stuck.socket() as client:
         client.send(rpc("compile", sources=SOURCES))
         eventually(lambda: stuck.runs("sleep", STUCK))

@@ -1,7 +1,7 @@
 """Tests run by forge: what they return, what may not come in, and what a test of a stranger's cannot reach.
 
-Real forge and real solc; each test has a kept folder of its own. Sources declare the few cheat codes they
-use, which compiles faster than our forge-std; that has a test of its own.
+Real forge and real solc; each test has a separate kept folder. Sources declare the few cheat codes they
+use, which compiles faster than our forge-std; that has a separate test.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def kept(tmp_path: Any) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], list[str]]:
-    """A kept folder in which PROJECT was run, what came of that, and its phases."""
+    """A kept folder in which PROJECT was run, the result of that, and its phases."""
     folder, said = str(tmp_path_factory.mktemp("built") / "forge"), list[str]()
     return folder, outcome(folder, PROJECT, report=said.append), said
 

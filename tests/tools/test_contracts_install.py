@@ -145,7 +145,7 @@ def test_a_download_that_comes_byte_by_byte_is_given_up(
 @pytest.mark.parametrize(
     ("version", "said"), [("v16.20.2", "here is v16.20.2"), ("v18.0.0", None), ("what?", "here is what?")]
 )
-def test_an_old_node_is_told(
+def test_an_old_node_is_reported(
     version: str, said: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     node, soljson = tmp_path / "node", tmp_path / "soljson.js"

@@ -1,4 +1,4 @@
-"""The two engines of the contracts toolset know nothing of each other: what both need stands below them."""
+"""The two engines of the contracts toolset know nothing of each other: what both need is below them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def modules(folder: str) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
-def test_each_folder_imports_what_stands_below_it(folder: str) -> None:
+def test_each_folder_imports_what_is_below_it(folder: str) -> None:
     for name in modules(folder):
         with open(os.path.join(FOLDER, folder, name), encoding="utf-8") as file:
             text = file.read()

@@ -91,7 +91,7 @@ def loops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process, s
 def served(
     folder: Path, times: tuple[float, float] = (SECONDS, SECONDS), **variables: str
 ) -> Iterator[Process]:
-    """A server of our program, in a project of its own. `times`: what compiling and testing may take, until a
+    """A server of our program, in a separate project. `times`: what compiling and testing may take, until a
     SIGUSR1 gives them all the time of a test."""
     environment = {
         "FASTRPC_STATE_DIR": str(folder / "state"),

@@ -27,7 +27,7 @@ def patch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch
 
 
 async def findings(patch: pytest.MonkeyPatch, engine: str) -> list[tuple[bool, str]]:
-    """What is found of an engine, in a loop of its own."""
+    """What is found of an engine, in a separate loop."""
     for name, value in environment(os.getcwd(), engine).items():
         patch.setenv(name, value)
     return await asyncio.wait_for(asyncio.to_thread(_selftest.findings), 60)

@@ -94,7 +94,7 @@ async def test_from_a_source_text_to_a_called_contract_and_on_after_a_restart(fo
 
 
 @on_stage
-async def test_what_would_revert_is_told_and_not_sent(stage: Stage) -> None:
+async def test_what_would_revert_is_reported_and_not_sent(stage: Stage) -> None:
     session = stage.session
     to = (await stage.deploy())["address"]
     selector = "0x60fe47b1" + (13).to_bytes(32, "big").hex()
@@ -148,7 +148,7 @@ async def test_what_cannot_even_be_tried_fails_with_the_reason(stage: Stage) -> 
 
 
 @on_stage
-async def test_a_key_stands_for_one_deployment_alone(stage: Stage) -> None:
+async def test_a_key_is_for_one_deployment_alone(stage: Stage) -> None:
     session = stage.session
     await stage.deploy(value=1)
     error = await session.error(

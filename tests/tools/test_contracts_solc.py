@@ -1,6 +1,6 @@
 """The Solidity compiler: what it answers, how large its input may be, and that no process of it is left.
 
-The real compiler in its Node process, and scripts that stand for a native one. Processes are looked up in
+The real compiler in its Node process, and scripts that represent a native one. Processes are looked up in
 /proc. How long anything takes is not looked at.
 """
 
@@ -267,7 +267,7 @@ class TestByNode:
 
 
 class TestNative:
-    """A script stands for a native solc."""
+    """A script represents a native solc."""
 
     @pytest.fixture
     def native(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
@@ -299,7 +299,7 @@ class TestNative:
         answer = run(solc.compile_standard(request(COUNTER)))
         assert answer == {"here": os.path.join(_programs.install_folder(), "empty")}
 
-    def test_an_answer_that_is_no_json_is_an_error(self, native: Callable[[str], str]) -> None:
+    def test_an_answer_that_is_not_json_is_an_error(self, native: Callable[[str], str]) -> None:
         native("echo Killed; exit 1")
         with pytest.raises(EngineError, match="no JSON") as caught:
             run(solc.compile_standard(request(COUNTER)))

@@ -1,4 +1,4 @@
-"""The store of a project: what one server writes others read, whatever becomes of the file meanwhile."""
+"""The store of a project: what one server writes others read, whatever happens to the file meanwhile."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_file_that_a_newer_fastrpc_has_changed_is_neither_read_nor_written(tmp
     base.close()
 
 
-def test_a_damaged_file_is_told_and_left_and_a_whole_one_in_its_place_is_read(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_and_left_and_a_whole_one_in_its_place_is_read(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     store.put_chain(SEPOLIA)
     whole = Path(store.path).read_bytes()

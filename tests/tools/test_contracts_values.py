@@ -170,7 +170,7 @@ def test_reverts_are_read() -> None:
     assert abi.decode_revert(b"\1\2\3\4", [error]) == {"data": "0x01020304"}
 
 
-def test_a_few_bytes_that_stand_for_millions_of_values_are_given_back_as_they_are() -> None:
+def test_a_few_bytes_that_represent_millions_of_values_are_given_back_as_they_are() -> None:
     def word(number: int) -> bytes:
         return number.to_bytes(32, "big")
 

@@ -1,6 +1,6 @@
 """Vyper beside Solidity: what it compiles to, what is said of errors, and that only its own sources miss it.
 
-Real Vyper in processes of its own; scripts stand for one that hangs or is not there.
+Real Vyper in separate processes; scripts represent one that hangs or is not there.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def article(inner: str) -> str:
 
 
 def within(inner: str) -> str:
-    """What becomes of something inside an article."""
+    """What happens to something inside an article."""
     text = markdown(article(inner))
     return text.partition(PROSE * 3)[2].partition("\n\n")[2].rpartition("\n\n")[0]
 

@@ -26,7 +26,7 @@ def read(kind: str) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_word_number_row_or_image_of_a_page_is_lost(kind: str) -> None:
     """ReadDocs: what a page's main content shows is in the Markdown, or a notice in brackets "
-    "stands for it."""
+    "represents it."""
     html = read(kind)
     loss = page_loss.lost(html, _documents.to_markdown(html, BASE).text)
     assert not loss.words, loss.examples
@@ -93,7 +93,7 @@ def test_a_table_without_headers_that_is_not_regular_lays_out_a_page(html: str) 
     assert "|" not in within(html)
 
 
-def test_a_header_over_several_columns_stands_in_each_and_the_footer_is_last() -> None:
+def test_a_header_over_several_columns_is_in_each_and_the_footer_is_last() -> None:
     html = (
         "<table><thead><tr><th rowspan=2>Name<th colspan=2>Size</tr><tr><th>min<th>max</tr></thead>"
         "<tfoot><tr><td>all<td>1<td>9</tr></tfoot><tbody><tr><td>a<td>1<td>2</tr></tbody></table>"
@@ -111,7 +111,7 @@ def test_an_empty_corner_is_part_of_the_header() -> None:
     assert within(html).split("\n")[0] == "|  | EU | US |"
 
 
-def test_what_stands_in_a_table_outside_its_rows_is_kept() -> None:
+def test_what_is_in_a_table_outside_its_rows_is_kept() -> None:
     html = (
         "<table><tr><td>a</td><td>b</td></tr><td>c</td><td>d</td></tr>"
         "<tr><form><td>e</td><td>f</td></form></tr>lost?<table><tr><td>g</td></tr></table></table>"
@@ -413,7 +413,7 @@ def test_what_leads_elsewhere_is_left_out(html: str) -> None:
     assert "Left out" not in within(html)
 
 
-def test_what_stands_above_the_densest_part_of_a_page_is_kept() -> None:
+def test_what_is_above_the_densest_part_of_a_page_is_kept() -> None:
     above = f"<p>Signature: 12 words. {'Above it all. ' * 9}</p>"
     html = f"<body><div>{above}</div><div>{f'<p>{PROSE}</p>' * 99}</div>"
     assert "Signature: 12 words." in _documents.to_markdown(html, BASE).text

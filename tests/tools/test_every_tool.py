@@ -1,4 +1,4 @@
-"""What holds for each of the thirteen tools: annotations, bad arguments, unknown names."""
+"""What holds for each of the agent's tools: annotations, bad arguments, unknown names."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def add_row(id: str) -> None:
         db.execute("INSERT INTO plan_mode VALUES (?, '/shop', 'a goal', NULL, 0)", (id,))
 
 
-def test_a_server_has_one_id_and_a_lock_of_its_own(state: Path) -> None:
+def test_a_server_has_one_id_and_its_own_lock(state: Path) -> None:
     """State: each server has an instance id, which the lock on a file of its own holds."""
     id = _instances.own()
     assert _instances.own() == id

@@ -120,7 +120,7 @@ def test_links_lead_nowhere_and_special_files_are_not_waited_for(tmp_path: Path,
             assert "outside" not in str(caught.value)
 
 
-def test_clients_are_told_what_has_changed(tmp_path: Path, folder: Path) -> None:
+def test_clients_learn_what_has_changed(tmp_path: Path, folder: Path) -> None:
     uri, told = "knowledge://agents/ada/SOUL.md", []
     with Client.sync(
         [*SERVE, str(folder)],

@@ -95,7 +95,7 @@ def test_what_is_written_is_read_without_waiting_for_a_look(store: Store, job: R
     assert store.read == ["a"]
 
 
-def test_what_is_written_during_a_last_look_is_read_behind_it(store: Store, job: Reading) -> None:
+def test_what_is_written_during_a_last_look_is_read_after_it(store: Store, job: Reading) -> None:
     """The look has seen that nothing is left when the text comes: another has to follow."""
     job.may_end.clear()
     background.wake()
@@ -126,7 +126,7 @@ def test_a_thread_that_has_ended_is_followed_by_another(store: Store, job: Readi
     assert store.read == ["a", "b"]
 
 
-def test_a_store_that_was_away_keeps_nothing_from_being_read_behind_the_next_writing(
+def test_a_store_that_was_away_keeps_nothing_from_being_read_after_the_next_writing(
     store: Store, job: Reading
 ) -> None:
     from fastrpc.storage import StorageError

@@ -35,7 +35,7 @@ def refusal(path: Path) -> str:
 
 
 def remade(to: Path, *, without: str = "", **changed: bytes) -> Path:
-    """Write the English DOCX with members changed or added: `word__document` stands for word/document.xml."""
+    """Write the English DOCX with members changed or added: `word__document` means word/document.xml."""
     members = {name.replace("__", "/") + ".xml": data for name, data in changed.items()}
     with (
         zipfile.ZipFile(FILES / "pandoc-en.docx") as source,

@@ -78,7 +78,7 @@ def test_texts_of_any_length_are_read_together_as_each_alone(tmp_path: Path) -> 
         assert float(vector @ vector) == pytest.approx(1.0)
 
 
-def test_the_folder_says_of_which_tokens_how_many_and_behind_what(tmp_path: Path) -> None:
+def test_the_folder_says_of_which_tokens_how_many_and_after_what(tmp_path: Path) -> None:
     first = {"1_Pooling/config.json": {"pooling_mode_cls_token": True}}
     (made,) = FolderModel(str(folder_with(tmp_path / "a", files=first))).vectors(["car"], is_question=False)
     assert made[WORDS.index("[CLS]")] == 1.0

@@ -166,7 +166,7 @@ def test_entries_that_are_imported_and_indexed_anew_are_in_the_graph(store: Entr
     assert walk(store, "Ada Lovelace")[0] == expected
 
 
-def test_nobody_walks_through_what_is_anothers(store: Entries) -> None:
+def test_no_one_walks_through_what_is_anothers(store: Entries) -> None:
     write(store, "Ada Lovelace knows Jan Berg.")
     write(store, "Jan Berg knows Mary Smith.", BOB)
     write(store, "Jan Berg knows Tom Brown.", Reader("ada", "other"), scope="agent")

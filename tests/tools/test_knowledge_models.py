@@ -170,7 +170,7 @@ def test_reindexing_makes_vectors_anew_and_the_statistics_count_them(tmp_path: P
     assert "whole" in fastrpc(tmp_path, "knowledge", "check")
 
 
-def test_a_model_in_a_folder_reads_behind_the_writing_and_in_commands(tmp_path: Path) -> None:
+def test_a_model_in_a_folder_reads_after_the_writing_and_in_commands(tmp_path: Path) -> None:
     named = ["--embeddings-folder", str(folder_with(tmp_path / "model"))]
     with Client.sync([*SERVE, *named], env=variables(tmp_path)) as client:
         called(client, "memory.write", content="automobile")

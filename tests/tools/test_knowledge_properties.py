@@ -144,7 +144,7 @@ class Owners(RuleBasedStateMachine):
         }
 
     def has_changed(self, thing: Thing) -> None:
-        """Whoever has subscribed to it, or to its list, and sees it, is told; nobody else."""
+        """Whoever has subscribed to it, or to its list, and sees it, is notified; no one else."""
         for by, client in self.clients.items():
             if thing.is_seen_by(by):
                 for uri in (thing.uri, LISTS[not thing.is_entry]):

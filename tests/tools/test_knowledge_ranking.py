@@ -171,7 +171,7 @@ def tag(store: Entries, content: str) -> None:
     assert store.write(ADA, content, "fact", "user", ["x"], "") is not None
 
 
-def test_what_is_superseded_comes_behind_all_that_holds_however_much_of_it_there_is(store: Entries) -> None:
+def test_what_is_superseded_comes_after_all_that_holds_however_much_of_it_there_is(store: Entries) -> None:
     id = write(store, "the weight is 80")
     for number in range(60):
         id = write(store, f"weight weight {number}", supersedes=id)

@@ -172,6 +172,6 @@ def test_names_with_underscores_are_published_and_both_are_called_behind_a_guard
                         client.call_tool(name)
 
 
-def test_a_form_of_names_that_there_is_not_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unknown_form_of_names_is_reported_in_one_sentence(tmp_path: Path) -> None:
     said = fastrpc(tmp_path, "serve", TOOLSET, "--names", "camel", code=2)
     assert said.strip() == "fastrpc: --names: expected dotted or underscore, got 'camel'"

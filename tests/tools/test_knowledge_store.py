@@ -136,7 +136,7 @@ def test_a_page_goes_on_while_entries_come_and_go(store: Entries) -> None:
     assert [each.content for each in second] == ["entry 5", "entry 3", "entry 2"]
 
 
-def test_a_cursor_is_its_owners_and_tells_nobody_a_number(store: Entries) -> None:
+def test_a_cursor_is_its_owners_and_shows_no_number(store: Entries) -> None:
     of_ada, of_bob, of_other = (Cursors(store.database, each) for each in (ADA, BOB, ADAS_OTHER))
     made = [of_ada.sealed(number) for number in range(1, 200)]
     for number, cursor in enumerate(made, 1):
@@ -253,7 +253,7 @@ WORDS = ["deadline", "meeting", "会议", "مكتبة", "budget"]
 
 
 class Owners(RuleBasedStateMachine):
-    """Random operations of several owners, beside a model in which each has a list of their own."""
+    """Random operations of several owners, beside a model in which each has a separate list."""
 
     written: Bundle[tuple[int, str, str]] = Bundle("written")
     folder: Path

@@ -62,7 +62,7 @@ def wait_for(client: Any, seen: list[str], number: int) -> None:
     raise AssertionError(f"{number} notifications were expected, {seen} came")
 
 
-def test_a_subscriber_is_told_what_another_server_changes(tmp_path: Path, database_url: str) -> None:
+def test_a_subscriber_learns_what_another_server_changes(tmp_path: Path, database_url: str) -> None:
     seen: list[str] = []
     with opened(tmp_path, database_url) as other, opened(tmp_path, database_url, **noting(seen)) as client:
         first, second = write(other, "one"), write(other, "two")
@@ -80,7 +80,7 @@ def test_a_subscriber_is_told_what_another_server_changes(tmp_path: Path, databa
         assert seen[3:] == [first]
 
 
-def test_a_stream_of_changes_is_told_too(tmp_path: Path, database_url: str) -> None:
+def test_a_stream_of_changes_is_reported_too(tmp_path: Path, database_url: str) -> None:
     other, client = opened(tmp_path, database_url), opened(tmp_path, database_url)
     with other, client, client.listen(uris=[LIST]) as changes:
         write(other, "one")
@@ -103,7 +103,7 @@ def two_owners(folder: Path) -> Iterator[tuple[Any, Any]]:
             yield ada, bob
 
 
-def test_nobody_is_told_of_what_is_anothers(tmp_path: Path) -> None:
+def test_no_one_is_informed_of_what_is_anothers(tmp_path: Path) -> None:
     with two_owners(tmp_path) as (ada, bob):
         uri = write(ada, "Ada's")
         id = uri.rpartition("/")[2]
@@ -131,7 +131,7 @@ def test_ids_are_completed(tmp_path: Path) -> None:
                 client.read_resource(LIST + unknown)
 
 
-def test_nothing_looks_for_changes_while_nobody_has_subscribed() -> None:
+def test_nothing_looks_for_changes_while_no_one_has_subscribed() -> None:
     app = Server("watched")
     looked: list[int] = []
 
@@ -246,7 +246,7 @@ def test_agents_are_watched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["the first call of a server", "a later call"])
-def test_a_list_of_resources_that_changes_is_told(tmp_path: Path, is_first: bool) -> None:
+def test_a_list_of_resources_that_changes_is_reported(tmp_path: Path, is_first: bool) -> None:
     told: list[str] = []
     url = f"sqlite:///{tmp_path}/other.sqlite3"
     legacy = {"version": "2025-06-18", "on_notification": lambda each: told.append(each["method"])}
@@ -277,7 +277,7 @@ def test_many_changes_of_a_list_are_few_notifications(tmp_path: Path) -> None:
         assert len(told) < 30
 
 
-def test_nobody_is_told_of_anothers_list(tmp_path: Path) -> None:
+def test_no_one_is_informed_of_anothers_list(tmp_path: Path) -> None:
     with two_owners(tmp_path) as (ada, bob), bob.listen(resources=True) as bobs:
         with ada.listen(resources=True) as adas:
             write(ada, "Ada's")

@@ -99,7 +99,7 @@ def test_a_turn_that_is_given_to_who_is_cancelled_at_once_is_handed_on(order: li
     asyncio.run(run())
 
 
-def test_documents_of_an_owner_that_take_long_keep_nobody_elses_waiting(
+def test_documents_of_an_owner_that_take_long_keep_no_one_elses_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FASTRPC_KNOWLEDGE_DATABASE", f"sqlite:///{tmp_path}/store.sqlite3")

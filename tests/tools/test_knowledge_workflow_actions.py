@@ -206,7 +206,7 @@ def test_where_no_client_has_a_model_the_servers_is_asked_and_without_one_the_st
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_an_answer_of_the_client_that_is_no_use_fails_the_step(tmp_path: Path, version: str) -> None:
+def test_an_invalid_answer_of_the_client_fails_the_step(tmp_path: Path, version: str) -> None:
     with served(tmp_path, on_sample={"role": "assistant", "content": [3]}, version=version) as client:
         found = ran(client, PROMPT, what="a city")
         assert found["state"] == "failed"

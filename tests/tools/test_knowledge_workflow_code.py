@@ -54,7 +54,7 @@ REFUSED = "PermissionError: [Errno 1]" if ON_LINUX else "OSError: [Errno 24]"
         ("import os\noutput = ''.join(os.environ) + 1", "line 2: TypeError"),
     ],
 )
-def test_code_reaches_nothing_and_what_it_raises_is_told_with_its_line(code: str, error: str) -> None:
+def test_code_reaches_nothing_and_what_it_raises_is_reported_with_its_line(code: str, error: str) -> None:
     with pytest.raises(ToolError) as raised:
         asyncio.run(python.run(code, None))
     assert str(raised.value).startswith(f"code: {error}"), raised.value
@@ -90,7 +90,7 @@ SYSTEM_CALLS = dict(zip(NAMES, NUMBERS[os.uname().machine == "x86_64"], strict=T
 
 @pytest.fixture
 def victim() -> Iterator[int]:
-    """A process of the user whose code runs: the server's own, nobody where that is root."""
+    """A process of the user whose code runs: the server's own, no one where that is root."""
     as_nobody: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     process = subprocess.Popen(["sleep", "60"], cwd="/", **(as_nobody if os.geteuid() == 0 else {}))
     yield process.pid

@@ -102,7 +102,7 @@ def test_what_is_refused_takes_the_edge_for_it_or_fails(tmp_path: Path) -> None:
         assert called(client, "memory.search", query="ada")["count"] == 0
 
 
-def test_a_gate_that_nobody_decides_about_is_not_approved(tmp_path: Path) -> None:
+def test_a_gate_that_no_one_decides_about_is_not_approved(tmp_path: Path) -> None:
     token = token_of(tmp_path, "ada")["token"]
     gate = {**GATE, "config": {"title": "Now?", "seconds": 1}}
     with guarded(tmp_path, POLICY) as server, Client.sync(server.place, token=token) as client:

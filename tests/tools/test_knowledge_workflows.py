@@ -153,7 +153,7 @@ def test_runs_are_kept_where_the_store_is(tmp_path: Path, database_url: str) -> 
         assert [each["id"] for each in called(client, "workflow.runs", state="completed")["runs"]] == [run]
 
 
-def test_a_step_that_only_reads_is_repeated_behind_kill_9_and_what_was_done_is_not(tmp_path: Path) -> None:
+def test_a_step_that_only_reads_is_repeated_after_kill_9_and_what_was_done_is_not(tmp_path: Path) -> None:
     (tmp_path / "hold look").touch()
     with served(tmp_path) as client:
         found = workflow("w", PAY, LOOK, edges="pay>look", variables={"to": "Bob"})
@@ -168,7 +168,7 @@ def test_a_step_that_only_reads_is_repeated_behind_kill_9_and_what_was_done_is_n
     assert (tmp_path / "notes").read_text().split("\n") == ["pay Bob", "look Rome", "look Rome", ""]
 
 
-def test_a_step_that_writes_is_not_repeated_behind_kill_9_and_the_run_says_so(tmp_path: Path) -> None:
+def test_a_step_that_writes_is_not_repeated_after_kill_9_and_the_run_says_so(tmp_path: Path) -> None:
     (tmp_path / "hold pay").touch()
     with served(tmp_path) as client:
         called(client, "workflow.create", workflow=workflow("w", PAY, variables={"to": "Bob"}))

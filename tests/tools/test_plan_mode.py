@@ -37,7 +37,7 @@ def project(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that stands still: writing takes as long as the disk does."""
+    """A clock that does not advance: writing takes as long as the disk does."""
     monkeypatch.setattr(module, "wall_clock", lambda: NOW)
 
 
@@ -353,7 +353,7 @@ def left_behind(goal: str = "left", **values: Any) -> None:
     }
     os.makedirs(_instances.folder(), exist_ok=True)
     with open(os.path.join(_instances.folder(), row["instance"] + ".lock"), "w"):
-        pass  # nobody holds it
+        pass  # no one holds it
     with _state.changing() as database:
         database.execute(
             "INSERT INTO plan_mode VALUES (:instance, :project, :goal, :plan_file, :started_at)", row
@@ -400,7 +400,7 @@ def test_plans_of_the_living_and_of_other_projects_are_left_alone() -> None:
 def test_no_call_passes_before_it_is_known_whether_a_plan_goes_on(
     enforced: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PlanMode: after a restart the gate stands again before the first call."""
+    """PlanMode: after a restart the gate is set again before the first call."""
     inherited = module._inherited
 
     def slow() -> Any:

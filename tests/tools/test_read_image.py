@@ -133,7 +133,7 @@ def test_an_image_that_fits_is_turned_too(form: str) -> None:
         False,
     )
     assert picture(result).size == (40, 60)
-    assert picture(result).getexif().get(0x0112, 1) == 1  # nobody is to turn it again
+    assert picture(result).getexif().get(0x0112, 1) == 1  # no one is to turn it again
 
 
 @pytest.mark.parametrize("form", ["PNG", "TIFF"])
@@ -269,7 +269,7 @@ def test_a_scaled_image_is_turned_as_its_exif_data_ask(form: str, tmp_path: Any)
         assert corners == UPRIGHT[orientation], orientation
         assert facts(result)["turned"] is (orientation != 1)
         assert ("as its EXIF data ask" in line(result)) is (orientation != 1)
-        assert image.getexif().get(0x0112, 1) == 1  # nobody is to turn it again
+        assert image.getexif().get(0x0112, 1) == 1  # no one is to turn it again
 
 
 def test_an_extremely_narrow_image_keeps_a_pixel_of_width() -> None:

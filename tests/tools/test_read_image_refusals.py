@@ -305,7 +305,7 @@ def test_without_pillow_the_refusal_says_how_to_install_it(monkeypatch: pytest.M
     assert message == "ReadImage needs Pillow; install it with: pip install 'fastrpc-mcp[tools]'"
 
 
-def test_a_pillow_that_cannot_be_loaded_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_a_pillow_that_cannot_be_loaded_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     import importlib.util
     from importlib.machinery import ModuleSpec
 

@@ -212,7 +212,7 @@ ESCAPED = "https%3A%2F%2Fexample.org%2Fa%3Fb%3D1%26c%3D%25D9%2585"
         f"https://duckduckgo.com/l/?uddg=https%3A%2F%2Fgoogle.com%2Furl%3Fq%3D{ESCAPED.replace('%', '%25')}",
     ],
 )
-def test_the_address_behind_an_engines_redirect_is_found(wrapped: str) -> None:
+def test_the_address_that_an_engine_redirects_to_is_found(wrapped: str) -> None:
     """WebSearch: redirects of engines are undone."""
     assert unwrap(wrapped) == TARGET
     assert shown(wrapped, "https://engine.example/") == TARGET

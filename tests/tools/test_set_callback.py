@@ -301,7 +301,7 @@ def test_a_call_that_is_cancelled_sets_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("tool", ["echo", "fail", "nobody"])
-def test_a_due_callback_is_told_once_in_each_way(quick: None, tool: str) -> None:
+def test_a_due_callback_is_reported_once_in_each_way(quick: None, tool: str) -> None:
     """SetCallback: a due callback is delivered once in each way there is."""
 
     async def conversation(client: Client) -> None:

@@ -94,7 +94,7 @@ def test_what_is_not_due_waits_for_its_time_but_not_longer_than_its_delay(due_in
     run(conversation)
 
 
-def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue(
+def test_who_sets_the_level_soon_after_the_start_is_still_notified_of_what_was_overdue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_callbacks, "LISTENER_LOOKS", 100)
@@ -110,7 +110,7 @@ def test_who_sets_the_level_soon_after_the_start_still_hears_of_what_was_overdue
     run(conversation, level=None)
 
 
-def test_fires_that_no_result_told_of_are_told_by_the_next_server() -> None:
+def test_fires_that_no_result_reported_are_reported_by_the_next_server() -> None:
     async def conversation(client: Client) -> None:
         result = await client.call("SetCallback", action="list")
         assert result.content[0]["text"] == "No active callbacks."

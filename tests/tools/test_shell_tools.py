@@ -84,7 +84,7 @@ def facts(result: ToolResult) -> dict[str, Any]:
     return found
 
 
-def test_programs_are_told_that_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_learn_that_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bash: programs find `TERM=dumb` and no pager."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("PAGER", "less")

@@ -81,7 +81,7 @@ def test_show_and_clean_make_nothing(state: Path, capsys: Any) -> None:
     assert not state.exists()
 
 
-def test_clean_removes_what_nobody_needs_and_no_tasks(state: Path, capsys: Any) -> None:
+def test_clean_removes_what_no_one_needs_and_no_tasks(state: Path, capsys: Any) -> None:
     """State: `fastrpc state --clean` removes what is no longer needed, and no tasks."""
     with fill(state):
         code, shown = command(capsys, "--clean")
@@ -109,7 +109,7 @@ def test_clean_removes_tasks_when_asked(state: Path, capsys: Any, option: str, l
         assert db.execute("SELECT count(*) FROM steps").fetchone()[0] == 2 * left
 
 
-def test_a_damaged_database_is_told_of_and_never_cleaned(state: Path, capsys: Any) -> None:
+def test_a_damaged_database_is_reported_and_never_cleaned(state: Path, capsys: Any) -> None:
     write("/shop")
     forget()
     (state / "state.sqlite3").write_bytes(b"my notes\n" * 1000)

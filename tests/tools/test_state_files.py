@@ -266,7 +266,7 @@ def test_what_is_no_lock_file_is_no_server(state: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_output_file_stays_and_holds_nobody(state: Path, kind: str, monkeypatch: Any) -> None:
+def test_what_is_no_output_file_stays_and_holds_no_one(state: Path, kind: str, monkeypatch: Any) -> None:
     _output_files.create("bash").close()
     odd = state / "output" / "odd.txt"
     make(kind, str(odd))

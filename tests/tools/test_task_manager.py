@@ -43,7 +43,7 @@ def call(action: str, version: str = "2025-11-25", **arguments: Any) -> CallResu
 
 
 def do(action: str, **arguments: Any) -> str:
-    """Return the text of an answer that is no error."""
+    """Return the text of an answer that is not an error."""
     result = call(action, **arguments)
     assert not result.is_error, result.text
     return result.text
@@ -88,8 +88,8 @@ def test_the_schema_is_the_published_one_with_the_actions_as_a_choice() -> None:
 
 
 @pytest.mark.parametrize("query", [{}, {"query": ""}, {"query": None}, {"query": "whatever"}])
-def test_the_query_may_be_missing_where_it_is_of_no_use(query: dict[str, Any]) -> None:
-    """TaskManager: a call without `query` is accepted where it is of no use."""
+def test_the_query_may_be_missing_where_it_is_not_used(query: dict[str, Any]) -> None:
+    """TaskManager: a call without `query` is accepted where it is not used."""
     assert do("create", text="Build the shop", **query) == "Task 1: Build the shop (current)"
     assert do("add", text="order shelves", **query).endswith("\n  - [ ] 1. order shelves")
     assert do("complete", step_id=1, **query).endswith("\n  - [x] 1. order shelves")

@@ -1,4 +1,4 @@
-"""WebSearch and `fastrpc search-check` as a whole; a loopback server stands in for the engines."""
+"""WebSearch and `fastrpc search-check` as a whole; a loopback server replaces the engines."""
 
 from __future__ import annotations
 
@@ -408,7 +408,7 @@ def test_a_timeout_counts_with_the_breaker_and_a_cancelled_search_does_not(
 
 def test_a_network_that_is_away_is_not_the_fault_of_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # nobody listens there, nor can anybody else begin to
+        held.bind(("127.0.0.1", 0))  # no one listens there, nor can anybody else begin to
         monkeypatch.setenv("FASTRPC_SEARCH_ADDRESS", f"http://127.0.0.1:{held.getsockname()[1]}")
         for _ in range(FAILURES + 1):
             result = call()
@@ -417,7 +417,7 @@ def test_a_network_that_is_away_is_not_the_fault_of_the_engines(monkeypatch: pyt
     assert _asking.BREAKER.shown("bing") == "closed"
 
 
-def test_the_proxy_of_the_environment_is_used_but_not_for_the_stand_in(
+def test_the_proxy_of_the_environment_is_used_but_not_for_the_substitute(
     engines: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("https_proxy", engines.address.replace("//", "//somebody:secret@"))

@@ -1,4 +1,4 @@
-"""How a server is served, what stands behind it, and the client for tests."""
+"""How a server is served, what is behind it, and the client for tests."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_the_answer_of_a_form_decides_and_is_kept(tmp_path: Path, database: Data
     assert events == ["asked", "approved", "used"]
 
 
-def test_nobody_deciding_in_time_means_no_while_the_call_is_held(tmp_path: Path, database: Database) -> None:
+def test_no_one_deciding_in_time_means_no_while_the_call_is_held(tmp_path: Path, database: Database) -> None:
     app = served(tmp_path, database, "timeout_seconds = 0.3\n")
 
     async def conversation() -> Any:
@@ -121,7 +121,7 @@ def test_two_calls_that_are_the_same_wait_for_one_approval_of_which_one_runs(
             done, others = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
             assert [each.result() for each in done] == ["wiped x"]
             (other,) = others
-            while not store.list():  # it waits for one of its own
+            while not store.list():  # it waits for its own approval
                 assert not other.done()
                 await asyncio.sleep(0.01)
             await decided(database, approves=False)

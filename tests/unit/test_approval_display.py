@@ -184,7 +184,7 @@ def test_of_a_long_token_the_ends_tell_one_from_another() -> None:
     assert masked_member("access_token", mint) == "****"
 
 
-def test_a_secret_of_the_environment_is_masked_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_of_the_environment_is_masked_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "Env-Value-10-c8Ty2mXo")
     text = "echo Env-Value-10-c8Ty2mXo | sh -c '$(cat)'"
     assert masked_literals(text) == "echo **** | sh -c '$(cat)'"

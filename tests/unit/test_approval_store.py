@@ -106,7 +106,7 @@ def test_a_call_may_be_granted_several_times_and_for_a_while(store: ApprovalStor
     assert store.get(other.id).state_at(clock.now) == "expired"
 
 
-def test_nobody_deciding_in_time_means_no(store: ApprovalStore, clock: Clock) -> None:
+def test_no_one_deciding_in_time_means_no(store: ApprovalStore, clock: Clock) -> None:
     approval = asked(store, timeout_seconds=300)
     clock.now += 300
     with pytest.raises(NotWaiting, match="is expired"):
@@ -209,7 +209,7 @@ def test_what_is_critical_is_not_approved_through_the_client(store: ApprovalStor
     assert store.get(approval.id).state == "waiting"
 
 
-def test_where_approvers_are_named_nobody_else_approves_but_anybody_rejects(store: ApprovalStore) -> None:
+def test_where_approvers_are_named_no_one_else_approves_but_anybody_rejects(store: ApprovalStore) -> None:
     approval = asked(store, approvers=("os:grace", "linus"))
     with pytest.raises(NotAllowedToApprove, match="its approvers are os:grace, linus"):
         store.decide(approval.id, decision(by="os:bob"))
@@ -244,7 +244,7 @@ def test_so_many_calls_of_a_caller_may_wait(store: ApprovalStore, clock: Clock) 
     assert asked(store, arguments={"n": 4}, most_waiting=3).state == "waiting"
 
 
-def test_a_misspelt_id_is_told(store: ApprovalStore) -> None:
+def test_a_misspelt_id_is_reported(store: ApprovalStore) -> None:
     approval = asked(store)
     with pytest.raises(ApprovalError, match=f"there is no approval .* \\(did you mean {approval.id}"):
         store.get(approval.id[:-1])
@@ -318,7 +318,7 @@ def test_no_other_command_is_and_none_that_is_not_understood(
         *({"schema": {"type": "array"}}, {"risk": "critical"}),
     ],
 )
-def test_first_words_are_approved_for_nobody_and_nothing_else(
+def test_first_words_are_approved_for_no_one_and_nothing_else(
     store: ApprovalStore, changed: dict[str, Any]
 ) -> None:
     prefixed(store)

@@ -1,4 +1,4 @@
-"""Calls that wait for approvals, in one event loop: how many there are, and who is told."""
+"""Calls that wait for approvals, in one event loop: how many there are, and who is notified."""
 
 from __future__ import annotations
 

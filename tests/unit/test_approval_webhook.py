@@ -31,7 +31,7 @@ def approval(number: int) -> Approval:
 
 
 class Slow:
-    """A target that takes what it is sent when it is told to."""
+    """A target that takes what it is sent when it is asked to."""
 
     name = "a slow receiver"
 

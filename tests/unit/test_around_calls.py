@@ -338,7 +338,7 @@ def test_clients_of_2026_07_28_hear_only_of_their_calls() -> None:
     with_client(app, conversation, version=STATELESS)
 
 
-def test_a_hook_that_is_removed_is_not_called_and_no_client_is_told_of_a_new_list() -> None:
+def test_a_hook_that_is_removed_is_not_called_and_no_client_is_notified_of_a_new_list() -> None:
     app = various()
     seen: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The ladder that asks a person: the client in each version, what stands in the way, and the time limit.
+"""The ladder that asks a person: the client in each version, what is in the way, and the time limit.
 
 The terminal is tried for real in tests/integration/test_ask_terminal.py; here its menu is, without one.
 """
@@ -15,8 +15,10 @@ from support.server_requests import Raw, cancelled, with_raw
 from fastrpc import Context, Server
 from fastrpc import human_input as ladder
 from fastrpc.human_input import Choice, Outcome, ask_person, limit_seconds, listed
-from fastrpc.human_input.screen import Keys, Menu, plain, width, wrapped
 from fastrpc.protocol.versions import ELICITATION, SESSION_VERSIONS, STATELESS, VERSIONS
+from fastrpc.terminal.keys import Keys
+from fastrpc.terminal.menu import Menu
+from fastrpc.terminal.text import plain, width, wrapped
 from fastrpc.testing import Client, RemoteError
 
 DATABASE = Choice("Which database?", ["PostgreSQL", "SQLite"])
@@ -117,14 +119,14 @@ def test_a_client_that_declares_forms_and_refuses_them_counts_as_none(version: s
     assert "the client refused elicitation/create: no such thing" in text
 
 
-def test_an_answer_that_is_none_of_the_options_is_not_taken() -> None:
-    """AskUserQuestion: an answer that is none of the options is not taken."""
+def test_an_answer_that_is_not_one_of_the_options_is_not_taken() -> None:
+    """AskUserQuestion: an answer that is not one of the options is not taken."""
     text = said(server(), on_elicit={"question_1": "Oracle"})
     assert text.startswith("none unasked [] ")
     assert "Oracle" in text
 
 
-def test_a_message_of_the_callers_own_stands_above_the_form() -> None:
+def test_a_message_of_the_callers_own_is_above_the_form() -> None:
     async def conversation(client: Client) -> None:
         await client.call("ask")
         assert client.questions[0]["params"]["message"] == "Before I go on:"
@@ -141,7 +143,7 @@ def test_any_text_passes_unchanged(version: str) -> None:
         assert said(app, version=version, on_elicit={"question_1": option}) == f"client accept {[option]}"
 
 
-def test_without_a_client_nobody_is_asked() -> None:
+def test_without_a_client_no_one_is_asked() -> None:
     outcome = asyncio.run(ask_person(Context(), [DATABASE]))
     assert (outcome.how, outcome.action) == ("none", "unasked")
     assert "there is no client" in outcome.sentence
@@ -150,7 +152,7 @@ def test_without_a_client_nobody_is_asked() -> None:
 # --- time -----------------------------------------------------------------------------------------------
 
 
-def test_a_question_that_nobody_answers_in_time_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_no_one_answers_in_time_is_withdrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """AskUserQuestion: a question that was not answered in time is withdrawn."""
     monkeypatch.setenv("FASTRPC_ASK_SECONDS", "0.05")
 
@@ -180,7 +182,7 @@ def test_the_longest_time_limit_ends_before_the_clients_own() -> None:
 
 
 @pytest.mark.parametrize("version", [SESSION_VERSIONS[-1], STATELESS])
-def test_with_no_time_nobody_is_asked(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_with_no_time_no_one_is_asked(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setenv("FASTRPC_ASK_SECONDS", "0")
     text = said(server(), version=version, on_elicit={"question_1": "SQLite"})
     assert text == "none unasked [] The user could not be asked (FASTRPC_ASK_SECONDS is 0)."

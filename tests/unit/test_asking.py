@@ -163,7 +163,7 @@ def test_what_cannot_be_sampled_is_an_error_at_once() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_folders_are_told(version: str) -> None:
+def test_the_folders_are_returned(version: str) -> None:
     app = one_question(lambda ctx: ctx.roots())
     assert text_of(app, "ask", version=version, roots=["file:///a"]) == "[{'uri': 'file:///a'}]"
 
@@ -382,7 +382,7 @@ def test_what_is_kept_must_be_json() -> None:
     assert text_of(app, "ask").startswith("<object")
 
 
-def test_a_context_made_by_hand_asks_nobody() -> None:
+def test_a_context_made_by_hand_asks_no_one() -> None:
     async def run() -> None:
         context = Context()
         assert context.once("a", lambda: 5) == 5

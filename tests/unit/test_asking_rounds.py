@@ -94,7 +94,7 @@ def test_an_answer_that_is_none_fails_the_tool_in_words(members: Any, complaint:
     ],
 )
 @pytest.mark.parametrize("version", RICH_INPUT_REQUESTS)
-def test_a_wrongly_typed_answer_fails_once_its_reason_was_told_where_somebody_reads_it(
+def test_a_wrongly_typed_answer_fails_once_its_reason_was_shown_where_a_person_reads_it(
     ask: Any, result: Any, version: str
 ) -> None:
     async def conversation(client: Raw) -> None:
@@ -202,7 +202,7 @@ def test_nothing_is_asked_before_the_client_is_ready() -> None:
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_a_tool_on_a_thread_may_ask_from_a_loop_of_its_own() -> None:
+def test_a_tool_on_a_thread_may_ask_from_its_own_loop() -> None:
     app = Server("t")
 
     @app.tool(run="thread")

@@ -256,7 +256,7 @@ def test_nothing_is_written_before_there_is_a_record(folder, open_log) -> None:
     assert segments.names_in(folder) == []
 
 
-def test_a_record_behind_the_end_begins_another_chain_that_knows_the_first(folder, open_log) -> None:
+def test_a_record_after_the_end_begins_another_chain_that_knows_the_first(folder, open_log) -> None:
     log = open_log()
     log.append({"number": 1})
     log.close()
@@ -337,7 +337,7 @@ def test_records_of_many_threads_are_all_there_once(folder, open_log) -> None:
 
 
 class Disk:
-    """Stands before a segment's writes: takes so many bytes more, then says that there is no room."""
+    """Precedes a segment's writes: takes so many bytes more, then says that there is no room."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left: int | None = None
@@ -546,7 +546,7 @@ def test_a_fault_of_the_writer_ends_its_chain_and_the_next_one_says_what_is_miss
     assert verify.verify(folder).faults == []
 
 
-def test_a_function_that_fails_behind_a_record_stops_nothing(folder, open_log, caplog) -> None:
+def test_a_function_that_fails_after_a_record_stops_nothing(folder, open_log, caplog) -> None:
     log = open_log()
 
     def then(identifier: str, error: Exception | None) -> None:

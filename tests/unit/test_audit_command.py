@@ -97,7 +97,7 @@ def test_what_passes_all_filters_is_found_in_the_order_of_time(capsys, log, fold
     assert (code, found(text)) == (0, days)
 
 
-def test_records_that_have_waited_for_their_segment_stand_in_the_order_of_time(capsys, log, folder) -> None:
+def test_records_that_have_waited_for_their_segment_are_in_the_order_of_time(capsys, log, folder) -> None:
     _, late = sorted(path for path in Path(folder).glob("*.jsonl") if path.name != "dropped.jsonl")
     begun = datetime.strptime(late.name[:20], "%Y%m%dT%H%M%S.%fZ") + timedelta(milliseconds=500)
     late.rename(late.with_name(f"{begun:%Y%m%dT%H%M%S}.{begun.microsecond // 1000:03d}Z{late.name[20:]}"))

@@ -261,7 +261,7 @@ def test_calls_keep_their_order_and_those_that_the_guard_has_refused_are_left_ou
     assert kept == [1, 2, b'"x"', b"5", 6]
 
 
-def test_the_lines_of_calls_are_linked_as_others_are_and_end_where_they_are_told() -> None:
+def test_the_lines_of_calls_are_linked_as_others_are_and_end_at_their_limit() -> None:
     lines, chain = CallLines(lambda call: None), ChainLines()
     lines.common["", "tool", "search", "ok"] = b'"a":1'
     (calls,) = lines.fields(several(*((b"%d" % number, "ok") for number in range(10))))

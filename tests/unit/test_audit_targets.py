@@ -207,7 +207,7 @@ def test_what_is_no_webhook_is_refused(url: str, secret: str) -> None:
 
 
 class Shy:
-    """A target that fails until it is told not to."""
+    """A target that fails until it is set not to."""
 
     name = "a shy target"
 

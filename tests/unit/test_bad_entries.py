@@ -160,7 +160,7 @@ def test_a_name_that_is_defined_before_serving_begins_is_none() -> None:
 HALF = "\ud800"
 
 
-def test_an_entry_that_is_no_json_is_left_out_of_its_list_and_logged_once(
+def test_an_entry_that_is_not_json_is_left_out_of_its_list_and_logged_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "log", diagnostics.Once("error"))

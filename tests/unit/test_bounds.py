@@ -16,7 +16,8 @@ from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.http.stateless import StatelessCarrier
 from fastrpc.client.listening import MOST_UNREAD, UPDATED, Listening
-from fastrpc.client.session import MOST_ANSWERING, Session
+from fastrpc.client.server_messages import MOST_ANSWERING
+from fastrpc.client.session import Session
 from fastrpc.client.stdio import LAST_WORDS, REST_READS, HeardProcess
 from fastrpc.compat.lowlevel.streams import MOST_UNSENT, MessageStreams
 from fastrpc.compat.middleware import caching
@@ -74,7 +75,7 @@ def test_a_list_is_bounded_in_time_that_its_pages_take(logged: list[str]) -> Non
     assert logged == ["the server: tools/list is read only up to page 2: it takes longer than 10 s"]
 
 
-def test_notifications_that_nobody_reads_are_bounded_as_requests_are() -> None:
+def test_notifications_that_no_one_reads_are_bounded_as_requests_are() -> None:
     stream = ClientStream()
     line = b'{"jsonrpc":"2.0","method":"m","params":"' + b"x" * MEGABYTE + b'"}'
     for _ in range(64):
@@ -127,7 +128,7 @@ def test_what_a_server_asks_during_a_forwarded_call_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 100_000])
-def test_changes_that_nobody_reads_become_one_of_everything(size: int) -> None:
+def test_changes_that_no_one_reads_become_one_of_everything(size: int) -> None:
     async def listen() -> tuple[int, int, list[Any]]:
         listening = Listening(session_of(ClientStream()), {"resourceSubscriptions": ["a://b"]})
         for _ in range(3 * MOST_UNREAD):
@@ -201,7 +202,7 @@ def test_a_thousand_clients_that_do_not_read_take_no_more_than_all_may_have() ->
         return streams
 
     streams = asyncio.run(fan_out())
-    newest = [stream.part_behind(0)[0] for stream in streams]
+    newest = [stream.part_after(0)[0] for stream in streams]
     assert all(b'"number":19' in part and part.count(b"data: ") <= 3 for part in newest)
 
 

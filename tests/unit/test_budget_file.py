@@ -1,4 +1,4 @@
-"""The file of budgets: what is counted outlives processes, what nobody knows is refused and left as it is."""
+"""The file of budgets: what is counted outlives processes, what no one knows is refused and left as it is."""
 
 from __future__ import annotations
 

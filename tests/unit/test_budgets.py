@@ -1,4 +1,4 @@
-"""Budgets in front of calls: what is counted and refused, what callers are told, when it begins anew."""
+"""Budgets in front of calls: what is counted and refused, what callers see, when it begins anew."""
 
 from __future__ import annotations
 

@@ -277,11 +277,11 @@ def test_beyond_16_mib_in_the_ring_content_is_hashed_at_once_and_memory_is_free_
         for content, (salt, digest) in ((b'{"how": "ok"}', each.arguments), (text, each.answer)):
             assert len(salt) == 16
             assert digest == sha256(salt + content).digest()
-    assert first.arguments != second.arguments  # each with a salt of its own
+    assert first.arguments != second.arguments  # each with a separate salt
     assert recorder.content_size == 0
 
 
-def test_an_observer_is_told_how_many_records_did_not_fit() -> None:
+def test_an_observer_learns_how_many_records_did_not_fit() -> None:
     class Counting(Witness):
         missing = 0
 

@@ -176,7 +176,7 @@ def test_a_token_that_another_thread_sees_revoked_while_its_caller_is_decided_ab
     assert later == [403, 403]
 
 
-def test_a_tool_that_has_proven_quick_stays_where_it_is_behind_the_gate(tmp_path: Path) -> None:
+def test_a_tool_that_has_proven_quick_stays_inline_with_a_gate(tmp_path: Path) -> None:
     app = shop()
 
     @app.tool
@@ -187,7 +187,7 @@ def test_a_tool_that_has_proven_quick_stays_where_it_is_behind_the_gate(tmp_path
         policy_of(tmp_path, POLICY.replace("TOOL_RATE", "9/hour").replace("RATE", "90/hour"), app), caller_of
     ).install(app)
     found: list[bool] = []
-    answers(app, ["quick"] * 40, lambda id: found.append(app.runtime.plans["quick"].inline))
+    answers(app, ["quick"] * 40, lambda id: found.append(app.runtime.plans.tools["quick"].inline))
     assert not found[0]
     assert all(found[20:])
 

@@ -137,7 +137,7 @@ def test_an_error_quotes_little_of_a_rule() -> None:
 
 
 @pytest.mark.parametrize("granted", ["", '"read write"'])
-def test_whose_a_principal_is_stands_in_it(granted: str) -> None:
+def test_a_principal_contains_whose_it_is(granted: str) -> None:
     principal = f"agents{granted}@https://issuer.example/a#ada"
     assert owner_of(principal) == "https://issuer.example/a#ada"
     assert getattr(caller_of(principal), "owner", None) == owner_of(principal)

@@ -22,7 +22,7 @@ TOKEN = re.compile(r"frpc_[a-z2-7]{12}_[A-Za-z0-9_-]{43}\n")
 
 
 class Command:
-    """The command on a database of its own."""
+    """The command on a separate database."""
 
     def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
         self.url = url

@@ -27,7 +27,7 @@ from fastrpc.transports.http.guard import Refused
 
 
 class Place:
-    """A database with a store and a directory whose clocks stand still, and what is logged."""
+    """A database with a store and a directory whose clocks do not advance, and what is logged."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = path
@@ -222,7 +222,7 @@ def test_a_clock_of_the_machine_that_was_wrong_counts_with_the_next_reload(place
     assert not place.opens(token)
 
 
-def test_listeners_hear_of_those_whose_caller_is_another_now(place: Place) -> None:
+def test_listeners_are_notified_of_those_whose_caller_is_another_now(place: Place) -> None:
     heard: list[frozenset[str]] = []
     place.directory.on_change(lambda principals: 1 / 0)
     place.directory.on_change(heard.append)
@@ -357,7 +357,7 @@ def test_a_use_that_could_not_be_written_is_kept(place: Place) -> None:
     assert [record.last_used_at for record in place.store.list()] == [place.wall()]
 
 
-def test_a_wrong_secret_is_no_use(place: Place) -> None:
+def test_a_wrong_secret_is_refused(place: Place) -> None:
     _, token = place.create()
     place.opens(token[:-1] + b"-")
     place.directory.write_uses()

@@ -49,7 +49,7 @@ def test_a_token_is_taken_out_of_the_environment(database: Database, monkeypatch
 
 
 @pytest.mark.parametrize("kind", ["unknown", "revoked", "foreign", "short"])
-def test_a_token_that_is_not_valid_makes_nobody_the_user(database: Database, kind: str) -> None:
+def test_a_token_that_is_not_valid_makes_no_one_the_user(database: Database, kind: str) -> None:
     store = CallerTokens(database)
     record, text = store.create("ada", "operator")
     if kind == "revoked":

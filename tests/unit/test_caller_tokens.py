@@ -19,7 +19,7 @@ pytest_plugins = ["support.guard_database"]
 
 
 class Now:
-    """A clock that stands still."""
+    """A clock that does not advance."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0

@@ -73,7 +73,7 @@ def test_with_a_guard_it_is_whom_the_guard_knows(tmp_path: Path, make, principal
     assert told(app, principal, "who") == expected
 
 
-def test_a_resource_is_told_too() -> None:
+def test_a_changed_resource_is_reported_too() -> None:
     async def read() -> Any:
         return await Asking(whoami(), LATEST_SESSION_VERSION, "ada#1").ask("resources/read", uri="who://am/i")
 

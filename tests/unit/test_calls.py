@@ -310,7 +310,7 @@ def test_progress_reaches_the_client_in_order_and_before_the_answer(run: str) ->
     with_client(app, conversation)
 
 
-def test_without_a_token_nobody_is_told() -> None:
+def test_without_a_token_no_notification_is_sent() -> None:
     app = Server("t")
 
     @app.tool

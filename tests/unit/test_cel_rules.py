@@ -1,4 +1,5 @@
-"""Rules that are loaded: their values, what they read, what an evaluation may take and what is told of it."""
+"""Rules that are loaded: their values, what they read, what an evaluation may take and what is reported of
+it."""
 
 from __future__ import annotations
 
@@ -108,10 +109,38 @@ def test_an_expression_has_the_value_that_cel_gives_it(source: str, wanted: Any)
 
 
 def test_a_number_of_a_schema_is_a_double_where_one_calculates() -> None:
-    """JSON writes 1.0 as 1, too; and 2**53 + 1, which no double holds, is compared as it is."""
+    """JSON writes 1.0 as 1, too. With a double, 2**53 + 1 is compared as the double next to it."""
     assert value("args.ratio / 2.0") == 1.5
     assert value("args.ratio == 9007199254740993", args={"ratio": 2**53 + 1})
-    assert not value("args.ratio == 9007199254740992.0", args={"ratio": 2**53 + 1})
+    assert not value("args.ratio == 9007199254740992", args={"ratio": 2**53 + 1})
+    assert value("args.ratio == 9007199254740992.0", args={"ratio": 2**53 + 1})
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("x < y", False),
+        ("x >= y", True),
+        ("y <= x", True),
+        ("y > x", False),
+        ("x == y", True),
+        ("x != y", False),
+        ("y in [x]", True),
+        ("x < 9223372036854777857.0", True),
+        ("x + 0 == 9223372036854775807", True),
+    ],
+)
+def test_the_largest_int_is_compared_with_a_double_as_a_double(source: str, wanted: bool) -> None:
+    """CEL's conformance tests: comparisons, `not_lt_dyn_int_big_lossy_double` and others."""
+    assert value(source, x=2**63 - 1, y=2.0**63) is wanted
+
+
+def test_a_double_that_is_an_int_is_an_index_of_a_list() -> None:
+    """CEL's conformance tests: lists, `zero_based_double` and `zero_based_double_error`."""
+    assert [value("x.n[y]", y=index) for index in (0.0, -0.0, 2.0)] == [1, 1, 3]
+    for index in (0.1, float("nan"), float("inf")):
+        assert failure("x.n[y]", y=index) == "the index of a list is an int, not a double"
+    assert "none with this index" in failure("x.n[y]", y=3.0)
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64 + 5, 10**400])
@@ -249,7 +278,7 @@ def test_null_is_equal_to_nothing_else() -> None:
 
 
 class Odd:
-    """A value that is none of JSON, and fails whatever is done with it."""
+    """A value that is not JSON, and fails whatever is done with it."""
 
     def __getattr__(self, name: str) -> Any:
         raise ZeroDivisionError
@@ -477,7 +506,7 @@ def test_a_pattern_is_charged_for_octets() -> None:
             expression.evaluate({"x": text, "y": [0] * 100})
 
 
-# --- what is told of an evaluation ------------------------------------------------------------------------
+# --- what is reported of an evaluation ----------------------------------------------------------------------
 
 
 def test_an_explanation_has_what_was_read_compared_and_called_in_that_order() -> None:

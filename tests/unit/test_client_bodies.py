@@ -39,7 +39,7 @@ async def read_at_once(
     head: bytes, first: bytes, rest: bytes, *, count: int, until_refused: bool = False
 ) -> list[Any]:
     """Read answers of a server, which says the `rest` of them when one was refused if that is awaited; then
-    one more, alone. Return what came of them."""
+    one more, alone. Return the result of them."""
     may_end = asyncio.Event()
 
     async def play(line: Line) -> None:

@@ -162,7 +162,7 @@ def test_variables_are_expanded_in_every_member(text: str, expanded: str) -> Non
     ],
 )
 @pytest.mark.parametrize("member", ["command", "args", "env", "cwd", "url", "headers"])
-def test_what_is_no_variable_is_refused_wherever_it_stands(text: str, said: str, member: str) -> None:
+def test_what_is_no_variable_is_refused_wherever_it_is(text: str, said: str, member: str) -> None:
     value: Any = {"args": [text], "env": {"A": text}, "headers": {"A": text}}.get(member, text)
     raw = {"command": "c", member: value} if member != "url" else {member: value}
     with pytest.raises(InvalidConfig) as caught:

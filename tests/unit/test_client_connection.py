@@ -195,7 +195,9 @@ def test_a_large_request_is_written_whole(loop: asyncio.AbstractEventLoop) -> No
         ),
     ],
 )
-def test_what_is_no_response_is_told_in_a_sentence(said: bytes, error: type[Exception], reason: str) -> None:
+def test_what_is_no_response_is_reported_in_a_sentence(
+    said: bytes, error: type[Exception], reason: str
+) -> None:
     with pytest.raises(error, match=reason) as told:
         body_of(said)
     assert len(str(told.value)) < 300
@@ -251,8 +253,8 @@ def test_values_beyond_ascii_go_back_as_they_came() -> None:
         (b"HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 0\r\n\r\n", 1),
         (b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n", 2),
         (HEAD + b"connection: close\r\ncontent-length: 2\r\n\r\n{}", 2),
-        (OK + OK, 2),  # what came unasked is nobody's answer
-        (b"HTTP/1.1 202 Accepted\r\ncontent-length: 10\r\n\r\nhello", 2),  # nobody waits for the rest
+        (OK + OK, 2),  # what came unasked is no one's answer
+        (b"HTTP/1.1 202 Accepted\r\ncontent-length: 10\r\n\r\nhello", 2),  # no one waits for the rest
     ],
 )
 def test_a_connection_is_used_again_where_that_is_right(
@@ -494,7 +496,7 @@ def test_a_server_may_answer_before_it_has_read_all(loop: asyncio.AbstractEventL
     run(conversation(), loop)
 
 
-def test_a_stream_that_nobody_reads_is_not_read_from_the_socket_either(
+def test_a_stream_that_no_one_reads_is_not_read_from_the_socket_either(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     async def play(line: Line) -> None:

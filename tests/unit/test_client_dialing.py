@@ -26,7 +26,7 @@ from fastrpc.client.http.wire import Unreachable, Wire
 from fastrpc.transports.loop import new_loop
 
 HOST = "mcp.invalid"
-"""A name that nobody can look up: only a proxy leads there."""
+"""A name that no one can look up: only a proxy leads there."""
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -122,7 +122,7 @@ def test_families_take_turns() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://localhost:{}/", "http://127.0.0.1:{}/"])
-def test_one_that_nobody_listens_at_is_told(url: str, loop: asyncio.AbstractEventLoop) -> None:
+def test_an_address_without_a_listener_is_reported(url: str, loop: asyncio.AbstractEventLoop) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = url.format(taken.getsockname()[1])
@@ -132,11 +132,11 @@ def test_one_that_nobody_listens_at_is_told(url: str, loop: asyncio.AbstractEven
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example"])
-def test_a_host_that_has_no_name_is_told(scheme: str, host: str, loop: asyncio.AbstractEventLoop) -> None:
+def test_a_host_that_has_no_name_is_reported(scheme: str, host: str, loop: asyncio.AbstractEventLoop) -> None:
     assert run(failure(f"{scheme}://{host}/"), loop).startswith(f"{scheme}://{host}/ cannot be reached: ")
 
 
-def test_one_that_does_not_answer_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_answer_in_time_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialing, "CONNECT_SECONDS", 0.05)
 
     async def silent(line: Line) -> None:
@@ -181,7 +181,7 @@ def test_the_environment_may_name_certificates(tmp_path: Path, monkeypatch: pyte
     run(conversation())
 
 
-def test_what_is_no_tls_is_told() -> None:
+def test_what_is_no_tls_is_reported() -> None:
     async def plain(line: Line) -> None:
         line.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
@@ -338,7 +338,7 @@ def test_this_machine_is_reached_directly(host: str, monkeypatch: pytest.MonkeyP
         ("http://u:secret@127.0.0.1:port", b"", "the address of the environment's proxy is invalid"),
     ],
 )
-def test_a_proxy_that_does_not_help_is_told_without_its_password(
+def test_a_proxy_that_does_not_help_is_reported_without_its_password(
     url: str, answer: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play(line: Line) -> None:

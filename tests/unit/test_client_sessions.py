@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from fastrpc._core.client_stream import ClientStream
-from fastrpc.client import session as sessions
+from fastrpc.client import server_messages
 from fastrpc.client.handlers import Handlers
-from fastrpc.client.session import MOST_INVALID_LOGGED, Session
+from fastrpc.client.server_messages import MOST_INVALID_LOGGED
+from fastrpc.client.session import Session
 from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import InvalidAnswer, RequestTimeout
 
@@ -104,7 +105,7 @@ def test_requests_of_the_server_with_one_id_are_not_answered_at_once() -> None:
 def test_notifications_that_handlers_have_not_done_with_are_bounded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST_HANDLING_BYTES", 100_000)
+    monkeypatch.setattr(server_messages, "MOST_HANDLING_BYTES", 100_000)
     gate = asyncio.Event()
     seen = 0
 
@@ -121,7 +122,7 @@ def test_notifications_that_handlers_have_not_done_with_are_bounded(
         await asyncio.sleep(0)
         assert 5 < seen < 30
         gate.set()
-        while len(asyncio.all_tasks()) > before or session._handling_bytes.used:
+        while len(asyncio.all_tasks()) > before or session._inbound._handling_bytes.used:
             await asyncio.sleep(0)
         before = seen
         session.stream.receive_message(note)

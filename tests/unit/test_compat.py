@@ -544,7 +544,7 @@ def test_files_become_images_and_resources(tmp_path: Any) -> None:
         compat.Image()
 
 
-def test_a_proxy_stands_for_a_server_object_a_client_and_a_script(tmp_path: Any) -> None:
+def test_a_proxy_represents_a_server_object_a_client_and_a_script(tmp_path: Any) -> None:
     from fastrpc.compat.fastmcp import Client as FastMCPClient
     from fastrpc.compat.fastmcp import FastMCP as Other
     from fastrpc.compat.fastmcp import create_proxy

@@ -134,7 +134,7 @@ def test_the_page_is_read_with_the_origins_that_it_needs() -> None:
     assert resource.meta["ui"]["prefersBorder"] is True
 
 
-def test_tools_with_the_same_needs_share_a_page_and_others_have_one_of_their_own() -> None:
+def test_tools_with_the_same_needs_share_a_page_and_others_have_separate_ones() -> None:
     mcp = FastMCP("x")
     for name, options in (
         ("first", {}),
@@ -257,7 +257,7 @@ def test_a_namespace_leaves_the_page_where_it_is() -> None:
     assert "<html" in talk(mcp, lambda client: client.read_resource(resources[0]))[0].text.lower()
 
 
-def test_pages_are_listed_behind_the_resources_of_providers() -> None:
+def test_pages_are_listed_after_the_resources_of_providers() -> None:
     mcp, more = FastMCP("x"), LocalProvider()
     mcp.tool(greeting)
     more.resource("docs://guide")(lambda: "text")
@@ -340,7 +340,7 @@ def test_addresses_are_those_of_fastmcp() -> None:
         ("", None),
     ],
 )
-def test_an_address_is_told_from_a_name(name: str, found: str | None) -> None:
+def test_an_address_is_distinguished_from_a_name(name: str, found: str | None) -> None:
     assert hash_in(name) == found
 
 

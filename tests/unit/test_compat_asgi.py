@@ -15,9 +15,9 @@ import pytest
 
 from fastrpc import UsageError
 from fastrpc.compat.fastmcp import FastMCP
+from fastrpc.compat.highlevel.settings import FastMCPSettings, settings
 from fastrpc.compat.mcp import FastMCP as SdkFastMCP
 from fastrpc.compat.mcp import MCPServer
-from fastrpc.compat.server_settings import FastMCPSettings, settings
 
 starlette = pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
@@ -333,7 +333,7 @@ def test_the_program_s_settings_are_those_of_every_server_of_fastmcp() -> None:
         del settings.streamable_http_path
 
 
-def test_a_setting_of_the_environment_that_is_no_number_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_of_the_environment_that_is_not_a_number_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTMCP_PORT", "many")
     with pytest.raises(UsageError, match="FASTMCP_PORT: expected a number"):
         FastMCP("x").run(transport="http")

@@ -473,7 +473,7 @@ def test_services_are_known_by_their_addresses() -> None:
 
 
 def test_a_provider_that_issues_tokens_says_that_it_is_fastmcps_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.compat.swap.originals.installed_spec", lambda package: None)
+    monkeypatch.setattr("fastrpc.compat.names.originals.installed_spec", lambda package: None)
     for name in ("GitHubProvider", "OAuthProxy"):
         monkeypatch.delattr(fastmcp, name, raising=False)
         with pytest.raises(NotOffered, match="is a part of fastmcp itself: pip install fastmcp"):

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from fastrpc.compat.swap import comparison
-from fastrpc.compat.swap.comparison import (
+from fastrpc.openapi.tools import ANNOTATIONS, WRITES
+from fastrpc.swap import comparison
+from fastrpc.swap.comparison import (
     answer_differences,
     descriptor_differences,
     differences,
     normal_schema,
     real,
 )
-from fastrpc.compat.swap.observation import request_of
-from fastrpc.openapi.tools import ANNOTATIONS, WRITES
+from fastrpc.swap.observation import request_of
 
 DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "compat.md")
 

@@ -44,7 +44,7 @@ log: list[str] = []
 @pytest.fixture(autouse=True)
 def _running_calls_are_kept() -> None:
     """What importing the module does, once in a process."""
-    running_call.keep("fastrpc.compat.dependencies")
+    running_call.keep("fastrpc.compat.functions.dependencies")
 
 
 @pytest.fixture(autouse=True)
@@ -308,13 +308,13 @@ app = FastMCP("x")
 @app.tool
 def plain(a: int, ctx: Context) -> str:
     return "x"
-assert app.runtime.plans["plain"].around is None
+assert app.runtime.plans.tools["plain"].around is None
 assert "fastrpc.running_call" not in sys.modules
 @app.tool
 def reads() -> str:
     from fastrpc.compat.fastmcp import get_context
     return get_context().request_id
-assert app.runtime.plans["reads"].around is not None
+assert app.runtime.plans.tools["reads"].around is not None
 """
     subprocess.run([sys.executable, "-c", source], check=True, timeout=60)
 
@@ -329,7 +329,7 @@ def helper() -> str:
 @app.tool
 def reads() -> str:
     return helper()
-assert app.runtime.plans["reads"].around is not None
+assert app.runtime.plans.tools["reads"].around is not None
 """
     subprocess.run([sys.executable, "-c", source], check=True, timeout=60)
 

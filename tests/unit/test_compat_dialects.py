@@ -31,8 +31,8 @@ from typing_extensions import TypedDict
 
 from fastrpc import Server
 from fastrpc.compat import fastmcp, mcp
+from fastrpc.compat.calls.validation_errors import as_validation_error
 from fastrpc.compat.dialect import follow_release
-from fastrpc.compat.validation_errors import as_validation_error
 from fastrpc.errors import ArgumentError, ToolError
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STRUCTURED
 
@@ -480,7 +480,7 @@ def test_the_contents_of_a_resource_have_its_meta_in_the_sdk(kind: Any) -> None:
 
 
 @SDKS
-def test_behind_the_error_of_an_overridden_call_stands_pydantics(kind: Any) -> None:
+def test_the_error_of_an_overridden_call_has_pydantics_as_its_cause(kind: Any) -> None:
     problems: list[Any] = []
 
     class Own(kind):  # type: ignore[misc]

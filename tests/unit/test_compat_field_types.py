@@ -94,7 +94,7 @@ class Member(BaseModel):
     name: str
 
 
-def test_the_outcome_of_an_elicitation_is_told_by_its_action() -> None:
+def test_the_outcome_of_an_elicitation_is_known_by_its_action() -> None:
     outcome = TypeAdapter(
         compat.AcceptedElicitation[Member] | compat.DeclinedElicitation | compat.CancelledElicitation
     )

@@ -15,8 +15,9 @@ from typing import Annotated, Any, Optional
 import pytest
 from support.in_memory import ask, every_version, with_client
 
-from fastrpc.compat import dialect, docstrings, fastmcp, mcp
-from fastrpc.compat.docstrings import read_docstring
+from fastrpc.compat import dialect, fastmcp, mcp
+from fastrpc.compat.functions import docstrings
+from fastrpc.compat.functions.docstrings import read_docstring
 
 FASTMCP, SDK_1, SDK_2 = fastmcp.FastMCP, mcp.FastMCP, mcp.MCPServer
 ALL = pytest.mark.parametrize("kind", [FASTMCP, SDK_1, SDK_2], ids=["fastmcp", "sdk1", "sdk2"])
@@ -86,7 +87,7 @@ def test_a_given_signature_of_a_wrapper_has_its_names_where_the_wrapped_function
 # ------------------------------------------------------------------------------ options by position
 
 
-def test_the_options_of_a_tool_may_stand_behind_its_name_in_the_sdks_order() -> None:
+def test_the_options_of_a_tool_may_follow_its_name_in_the_sdks_order() -> None:
     def add(a: int) -> int:
         """The docstring."""
         return a
@@ -121,7 +122,7 @@ def test_a_default_in_annotated_makes_a_parameter_optional(kind: Any) -> None:
     assert answered(kind, find)["content"][0]["text"] == "5 x"
 
 
-def test_the_default_of_a_type_that_may_be_null_stands_once_in_its_schema() -> None:
+def test_the_default_of_a_type_that_may_be_null_is_written_once_in_its_schema() -> None:
     pydantic = pytest.importorskip("pydantic")
 
     def find(text=None) -> str:  # type: ignore[no-untyped-def]
@@ -186,7 +187,7 @@ def test_the_form_that_a_class_of_results_gives_itself_is_sent() -> None:
     assert result["structuredContent"] == {"code": 1}
 
 
-def test_middleware_may_return_a_result_with_a_form_of_its_own() -> None:
+def test_middleware_may_return_a_result_with_its_own_form() -> None:
     pytest.importorskip("mcp.types")
 
     class Marking(fastmcp.Middleware):
@@ -227,7 +228,7 @@ def test_a_tool_has_the_title_of_its_annotations_in_fastmcp() -> None:
         (FASTMCP, {"middleware": [fastmcp.Middleware()]}, "Error rendering prompt 'ask': no such thing"),
     ],
 )
-def test_clients_are_told_why_a_prompt_failed(kind: Any, options: Any, message: str) -> None:
+def test_clients_learn_why_a_prompt_failed(kind: Any, options: Any, message: str) -> None:
     server = kind("demo", **options)
 
     @server.prompt()

@@ -99,7 +99,7 @@ def test_a_session_manager_serves_nothing_before_it_runs_and_only_hosts_that_it_
     assert use(app, act) == [421, 200]
 
 
-def test_a_low_level_server_has_an_application_of_its_own() -> None:
+def test_a_low_level_server_has_its_own_application() -> None:
     async def health(request: Any) -> Any:
         return PlainTextResponse("well")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fastrpc.compat.swap import launch, run_command
-from fastrpc.compat.swap.import_hook import ServedModules
 from fastrpc.errors import UsageError
+from fastrpc.swap import launch, run_command
+from fastrpc.swap.import_hook import ServedModules
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def without_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_loop(test: Any) -> Any:
-    """Run a test that is a coroutine function, in an event loop of its own."""
+    """Run a test that is a coroutine function, in a separate event loop."""
 
     @wraps(test)
     def run(**parameters: Any) -> None:
@@ -141,7 +141,7 @@ async def test_the_list_is_asked_for_anew_with_each_request_and_decides_about_va
         assert (await client.call("three")).text == "Input validation error: 'a' is a required property"
         assert (await client.call("one")).text == "one"  # not listed: not validated
         assert calls == [("three", {"a": 1}), ("one", {})]
-        assert not client.notifications  # the list is answered; nobody is notified of it
+        assert not client.notifications  # the list is answered; no one is notified of it
 
 
 @in_loop
@@ -537,7 +537,7 @@ async def test_a_handler_of_a_list_may_take_the_request_and_answer_in_pages() ->
     server = Server("demo")
 
     class ListToolsRequest:
-        """Stands for the SDK's class: it is known by its name."""
+        """Represents the SDK's class: it is known by its name."""
 
     @server.list_tools()
     async def list_tools(request: ListToolsRequest) -> Any:

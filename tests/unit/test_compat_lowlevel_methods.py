@@ -40,7 +40,7 @@ def answering(method: str, result: dict[str, Any]) -> Server:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_only_the_latest_version_is_told_of_what_kind_a_result_is(version: str) -> None:
+def test_only_the_latest_version_receives_the_kind_of_a_result(version: str) -> None:
     (got,) = asked(answering("x/custom", {**QUESTION, "_meta": {"a": 1}}), version, ("x/custom", {}))
     if version == STATELESS:
         assert got["resultType"] == "input_required"
@@ -120,7 +120,7 @@ def test_a_list_without_pages_replaces_what_was_known() -> None:
 
 def test_a_handler_of_a_list_may_take_the_request_by_keyword_alone() -> None:
     class ListToolsRequest:
-        """Stands for the SDK's class: it is known by its name."""
+        """Represents the SDK's class: it is known by its name."""
 
     server, taken = Server("keyword"), []
 
@@ -134,7 +134,7 @@ def test_a_handler_of_a_list_may_take_the_request_by_keyword_alone() -> None:
 
 def test_a_handler_of_a_list_whose_parameters_have_defaults_is_called_without_arguments() -> None:
     class ListToolsRequest:
-        """Stands for the SDK's class: it is known by its name."""
+        """Represents the SDK's class: it is known by its name."""
 
     class ListPromptsRequest(ListToolsRequest):
         """So does this."""
@@ -179,7 +179,7 @@ def test_capabilities_have_the_extensions_that_they_are_given() -> None:
     }
 
 
-def test_params_that_a_class_refuses_are_told_in_the_words_of_its_first_problem() -> None:
+def test_params_that_a_class_refuses_are_reported_in_the_words_of_its_first_problem() -> None:
     class Picky:
         @staticmethod
         def model_validate(params: dict[str, Any]) -> Any:

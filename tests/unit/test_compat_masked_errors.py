@@ -1,4 +1,4 @@
-"""What clients are told of exceptions in a compat server: what a ToolError or a ResourceError says, and, with
+"""What clients learn of exceptions in a compat server: what a ToolError or a ResourceError says, and, with
 ``mask_error_details`` and in the official SDK 2.x, nothing else."""
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ MASKED: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("way", MASKED)
-def test_nothing_is_told_of_an_exception_that_is_hidden(way: str) -> None:
+def test_an_exception_that_is_hidden_is_not_described(way: str) -> None:
     found = answers(MASKED[way]())
     told = found.pop("told")
     assert "told" in told
@@ -94,7 +94,7 @@ def test_nothing_is_told_of_an_exception_that_is_hidden(way: str) -> None:
         assert "ValueError" not in answer
 
 
-def test_without_it_all_is_told() -> None:
+def test_without_it_everything_is_shown() -> None:
     provider = failing(LocalProvider())
     hiding = FastMCP("hiding", providers=[provider], mask_error_details=True)
     open_ = FastMCP("open", providers=[provider])

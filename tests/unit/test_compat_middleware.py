@@ -282,14 +282,14 @@ class CallsOnly(Middleware):
 
 
 def test_hooks_of_lists_leave_the_plans_of_tools_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.engine.runtime.scope", None)  # another test's file may want the running call
+    monkeypatch.setattr("fastrpc.engine.plans.scope", None)  # another test's file may want the running call
     plain, listing, calling = (server_with(*each) for each in ([], [ListsOnly()], [CallsOnly()]))
     for app in (plain, listing):
-        plan = app.runtime.plans["echo"]
+        plan = app.runtime.plans.tools["echo"]
         assert plan.around is None
         assert not plan.is_async
         assert not plan.needs_context
-    assert calling.runtime.plans["echo"].around is not None
+    assert calling.runtime.plans.tools["echo"].around is not None
     assert plain.runtime.wrapper is None
     assert conversing(listing, lambda client: client.request("tools/list"))["tools"] == []
 

@@ -12,13 +12,14 @@ import pytest
 from support.compat_table import DOCUMENT, Names, all_names, classed, parts, table
 
 from fastrpc import options as own_options
-from fastrpc.compat import catalogue, composition, fastmcp, mcp, options, server
+from fastrpc.compat import fastmcp, mcp, server
 from fastrpc.compat.components.objects import TextResource
 from fastrpc.compat.components.visibility import CRITERIA
 from fastrpc.compat.errors import NotOffered
+from fastrpc.compat.highlevel import catalogue, mounting, options
 from fastrpc.compat.http.options import RUN_OPTIONS
-from fastrpc.compat.swap.missing_names import BY_MODULE, BY_NAME, MEMBERS, OPTIONS
 from fastrpc.server import Server
+from fastrpc.swap.missing_names import BY_MODULE, BY_NAME, MEMBERS, OPTIONS
 
 ORIGINALS = all_names()
 each_original = pytest.mark.parametrize("names", ORIGINALS, ids=lambda names: str(names.title))
@@ -144,19 +145,19 @@ def test_every_option_of_every_method_is_taken_by_name(names: Names) -> None:
 def test_the_document_lists_every_option_without_effect() -> None:
     with open(DOCUMENT, encoding="utf-8") as file:
         listed = file.read().partition("### Options without effect")[2].partition("\n## ")[0]
-    options = {*server._IGNORED, *composition.IGNORED, "task", "show_banner"}
+    options = {*server._IGNORED, *mounting.IGNORED, "task", "show_banner"}
     assert [option for option in sorted(options) if f"`{option}`" not in listed] == []
 
 
 def test_options_that_work_are_not_listed_as_missing() -> None:
     working = ACCEPTED["__init__"] | server._IGNORED
-    assert sorted(working & OPTIONS.keys()) == [], "delete them from fastrpc/compat/swap/missing_names.py"
+    assert sorted(working & OPTIONS.keys()) == [], "delete them from fastrpc/swap/missing_names.py"
 
 
 def test_what_works_is_not_listed_as_missing() -> None:
     offered = {*fastmcp.__all__} & {*mcp.__all__}
     listed = {name for names in ORIGINALS for _, name, answer in classed(names) if answer.missing is not None}
-    assert sorted(offered & BY_NAME.keys()) == [], "delete them from fastrpc/compat/swap/missing_names.py"
+    assert sorted(offered & BY_NAME.keys()) == [], "delete them from fastrpc/swap/missing_names.py"
     assert sorted(BY_NAME.keys() - listed) == [], "no original has them, or all that has them is offered"
 
 

@@ -1,4 +1,4 @@
-"""Modules of an installed original that run beside fastrpc, of packages that stand in for the originals here;
+"""Modules of an installed original that run beside fastrpc, of packages that replace the originals here;
 tests/integration/test_compat_fastmcp_parts.py does it with FastMCP itself."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from fastrpc.compat.errors import NotOffered
-from fastrpc.compat.swap.original_packages import is_served
-from fastrpc.compat.swap.originals import original, part_of
+from fastrpc.compat.names.originals import original, part_of
+from fastrpc.compat.names.packages import is_served
 
 FILES = {
     "fastmcp/__init__.py": "settings = 'of the original'\n",
@@ -59,9 +59,9 @@ def folder(tmp_path: Path) -> Path:
 
 def shown(folder: Path, code: str, *, swapped: bool) -> str:
     """Run code where the stand-ins are installed; `swapped`: with the import hook."""
-    before = "import sys\nfrom fastrpc.compat.swap.import_hook import ServedModules\n"
+    before = "import sys\nfrom fastrpc.swap.import_hook import ServedModules\n"
     hook = before + "sys.meta_path.insert(0, ServedModules())\n" if swapped else ""
-    start = f"{hook}from fastrpc.compat.swap.originals import original, part_of\n"
+    start = f"{hook}from fastrpc.compat.names.originals import original, part_of\n"
     done = subprocess.run(
         [sys.executable, "-c", start + textwrap.dedent(code)],
         capture_output=True,
@@ -98,7 +98,7 @@ def test_a_module_on_fastrpc_has_its_classes_and_what_it_lacks_from_the_original
     assert shown(folder, code, swapped=True) == "True helped by the original"
 
 
-def test_a_package_that_imports_all_of_its_modules_is_run_for_a_name_of_its_own(folder: Path) -> None:
+def test_a_package_that_imports_all_of_its_modules_is_run_for_a_name_that_it_defines(folder: Path) -> None:
     code = """
         routes = original("fastmcp.server.other")
         print("fastrpc_originals.mcp.server" in sys.modules, "Server" in vars(original("mcp.server")))
@@ -114,7 +114,7 @@ def test_a_package_that_imports_all_of_its_modules_is_run_for_a_name_of_its_own(
 
 
 def test_what_is_not_installed_says_so_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.compat.swap.originals.installed_spec", lambda package: None)
+    monkeypatch.setattr("fastrpc.compat.names.originals.installed_spec", lambda package: None)
     with pytest.raises(NotOffered, match="is a part of fastmcp itself: pip install fastmcp"):
         original("fastmcp.apps.approval")
     missing: Any = part_of("fastmcp.apps.approval", "Approval")

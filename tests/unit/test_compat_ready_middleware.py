@@ -80,7 +80,7 @@ def test_logging(caplog: pytest.LogCaptureFixture) -> None:
     assert first["payload_type"] == "CallToolRequestParams"
 
 
-def test_records_go_to_standard_error_where_nobody_has_set_up_logging(tmp_path: Path) -> None:
+def test_records_go_to_standard_error_where_no_one_has_set_up_logging(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(
         "from fastrpc.compat.fastmcp import FastMCP, StructuredLoggingMiddleware\n"
@@ -310,7 +310,7 @@ def test_large_results_are_cut() -> None:
 
 
 def test_injected_tools_are_tools_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.engine.runtime.scope", None)  # another test's file may want the running call
+    monkeypatch.setattr("fastrpc.engine.plans.scope", None)  # another test's file may want the running call
 
     def added() -> str:
         return "added"
@@ -322,7 +322,7 @@ def test_injected_tools_are_tools_of_the_server(monkeypatch: pytest.MonkeyPatch)
     mcp.add_middleware(ToolInjectionMiddleware([added, echo]))
     assert call(mcp, "added").text == "added"
     assert call(mcp, "echo", text="a").text == "another"
-    assert mcp.runtime.plans["added"].around is None
+    assert mcp.runtime.plans.tools["added"].around is None
 
 
 def test_prompts_and_resources_as_tools() -> None:

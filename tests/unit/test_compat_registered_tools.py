@@ -29,7 +29,7 @@ def server_of(kind: Any = fastmcp.FastMCP) -> Any:
 
 
 def seen(server: Any, *calls: tuple[str, dict[str, Any]]) -> Any:
-    """Return the tools that a client is told of, by name, and the texts of these calls."""
+    """Return the tools that a client is shown, by name, and the texts of these calls."""
 
     async def conversation(client: Any) -> Any:
         listed = (await client.request("tools/list", {}))["tools"]
@@ -41,7 +41,7 @@ def seen(server: Any, *calls: tuple[str, dict[str, Any]]) -> Any:
     return with_client(server, conversation, LATEST_SESSION_VERSION)
 
 
-def test_a_client_is_told_what_was_set_on_a_tool() -> None:
+def test_a_client_learns_what_was_set_on_a_tool() -> None:
     server = server_of()
     tool = asyncio.run(server.get_tool("search"))
     tool.description, tool.title = "Find all", "Search"

@@ -70,7 +70,7 @@ FORMS = [
 
 @ALL
 @pytest.mark.parametrize(("value", "form"), FORMS, ids=lambda each: type(each).__name__)
-def test_what_json_has_no_form_for_is_sent_as_the_originals_do_wherever_it_stands(
+def test_what_json_has_no_form_for_is_sent_as_the_originals_do_wherever_it_is(
     kind: Any, value: Any, form: Any
 ) -> None:
     _, result = tool_and_result(kind, giving({"a": value, "b": [{"c": value}]}, dict[str, Any]))
@@ -172,7 +172,7 @@ def test_objects_that_are_numbers_are_sent_as_such_where_numbers_are_promised(
 
 
 @ALL
-def test_an_object_that_is_no_number_after_all_is_an_error_where_one_is_promised(kind: Any) -> None:
+def test_an_object_that_is_not_a_number_after_all_is_an_error_where_one_is_promised(kind: Any) -> None:
     assert tool_and_result(kind, giving([Array()], list[int]))[1]["isError"]
 
 

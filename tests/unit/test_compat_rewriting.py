@@ -11,8 +11,8 @@ from support.compat_names import without_names
 
 from fastrpc.__main__ import main
 from fastrpc.compat import context, fastmcp, mcp, server
-from fastrpc.compat.swap import modules
-from fastrpc.compat.swap.rewriting import Rewritten, rewrite
+from fastrpc.swap import modules
+from fastrpc.swap.rewriting import Rewritten, rewrite
 
 FASTMCP, SDK = "fastrpc.compat.fastmcp", "fastrpc.compat.mcp"
 
@@ -38,7 +38,7 @@ CASES = {
     "from mcp.shared.exceptions import McpError": f"from {SDK} import McpError",
     # names of annotations
     "from mcp.server.context import CallNext, ServerRequestContext": (
-        "from fastrpc.compat.swap.type_names import CallNext, ServerRequestContext"
+        "from fastrpc.compat.type_names import CallNext, ServerRequestContext"
     ),
     # modules
     "import fastmcp": f"import {FASTMCP} as fastmcp",

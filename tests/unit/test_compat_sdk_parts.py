@@ -23,10 +23,10 @@ from mcp_types import (
 
 from fastrpc.compat import mcp as sdk
 from fastrpc.compat.client.extensions import ClaimContext, ClientExtension, ResultClaim, advertise
+from fastrpc.compat.components.resource_security import ResourceSecurity
 from fastrpc.compat.errors import McpError
 from fastrpc.compat.fastmcp import Client as FastMCPClient
 from fastrpc.compat.fastmcp import FastMCP
-from fastrpc.compat.resource_security import ResourceSecurity
 from fastrpc.compat.sdk2.extensions import Extension, MethodBinding, ToolBinding, require_client_extension
 from fastrpc.compat.sdk2.request_state import RequestStateSecurity
 from fastrpc.compat.sdk2.subscription_events import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
@@ -457,7 +457,7 @@ async def test_a_failed_handler_says_nothing_of_its_inside_in_the_newest_version
         assert (caught.value.code, caught.value.message) == (code, message)
 
 
-async def test_a_url_is_asked_by_the_id_that_is_told_later() -> None:
+async def test_a_url_is_asked_by_the_id_that_is_sent_later() -> None:
     mcp = sdk.MCPServer("x")
     asked: list[Any] = []
 

@@ -120,7 +120,7 @@ def test_types_in_the_notations_that_pydantic_reads(annotation: Any, given: Any,
     assert text_of(taking(annotation), x=given) == received
 
 
-def test_a_class_that_pydantic_does_not_know_may_stand_in_a_union() -> None:
+def test_a_class_that_pydantic_does_not_know_may_be_in_a_union() -> None:
     pytest.importorskip("pydantic", reason="it reads the union")
     assert text_of(taking(Union[bytes, bytearray]), SdkFastMCP, x="a") == "b'a'"
 

@@ -1,4 +1,4 @@
-"""What stands for a missing name under `fastrpc swap --run`: it can be named, and not be used."""
+"""What represents a missing name under `fastrpc swap --run`: it can be named, and not be used."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from fastrpc.compat.errors import NotOffered
-from fastrpc.compat.swap.import_hook import ServedModule
-from fastrpc.compat.swap.unavailable import unavailable
+from fastrpc.compat.names.unavailable import unavailable
+from fastrpc.swap.import_hook import ServedModule
 
 Missing: Any = unavailable("fastmcp.x", "Missing", "fastrpc has no Missing; write another")
 
 
-def test_it_can_stand_in_annotations_and_be_a_base_class() -> None:
+def test_it_can_be_in_annotations_and_be_a_base_class() -> None:
     class Own(Missing):  # type: ignore[misc]
         pass
 
@@ -41,7 +41,7 @@ def test_a_known_missing_name_of_a_served_module_can_be_imported_and_an_unknown_
         ServedModule("fastmcp").Surprise  # noqa: B018
 
 
-def test_names_of_the_language_are_no_use_of_it() -> None:
+def test_names_of_the_language_are_not_counted_as_its_use() -> None:
     class Model(BaseModel):
         model_config = ConfigDict(arbitrary_types_allowed=False)
         found: Missing | None = None  # type: ignore[valid-type]

@@ -67,7 +67,7 @@ def test_a_function_calls_into_the_loop_of_its_call(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [fastmcp.FastMCP, mcp.MCPServer])
 def test_a_module_need_not_show_that_its_functions_do(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.compat.declaring.keeps_to_threads", lambda function: False)
+    monkeypatch.setattr("fastrpc.compat.functions.declaring.keeps_to_threads", lambda function: False)
     assert with_client(served(kind, only_elsewhere), conversation) == {"2"}
 
 

@@ -360,7 +360,7 @@ def test_the_variables_of_a_template_complete_too(version: str) -> None:
 # ----------------------------------------------------------------------------------------- definitions
 
 
-def test_what_cannot_complete_is_told_where_it_is_decorated() -> None:
+def test_what_cannot_complete_is_reported_where_it_is_decorated() -> None:
     app = painter()
 
     def words(value: str) -> list[str]:

@@ -173,7 +173,7 @@ def test_a_server_cannot_hold_itself() -> None:
 # --- what comes later ---------------------------------------------------------------------------------
 
 
-def test_what_is_added_and_removed_later_shows_and_clients_are_told() -> None:
+def test_what_is_added_and_removed_later_shows_and_clients_are_notified() -> None:
     inner, middle, app = Server("inner"), Server("middle"), Server("t")
     middle.mount(inner, "i")
     app.mount(middle, "m")
@@ -242,7 +242,7 @@ def test_tools_that_are_loaded_late_show_too() -> None:
     assert with_client(app, lambda client: client.call("o_loaded")).text == "loaded"
 
 
-def test_an_updated_resource_is_told_to_the_clients_of_the_outer_server() -> None:
+def test_an_updated_resource_is_sent_to_the_clients_of_the_outer_server() -> None:
     notes, app = notes_server(), Server("t")
     app.mount(notes, "n")
 
@@ -358,7 +358,7 @@ def test_a_mounted_tool_of_plain_parameters_keeps_its_compiled_plan() -> None:
 
     other.add_tool(plain, name="plain", run="inline")
     app.mount(other, "o")
-    plan = app.runtime.plans["o_plain"]
+    plan = app.runtime.plans.tools["o_plain"]
     assert plan.inline
     assert plan.tool is app.tools.get("o_plain")
     assert with_client(app, lambda client: client.call("o_plain", text="a"), version=STATELESS).text == "a"

@@ -404,8 +404,8 @@ def served(done):
     return answers[1]["result"]["capabilities"], tools, answers[3]
 
 
-def test_whatever_stands_in_the_files_the_server_starts_and_each_bad_line_is_one_warning(folders, run):
-    """Configuration: whatever stands in the files, the server starts."""
+def test_whatever_is_in_the_files_the_server_starts_and_each_bad_line_is_one_warning(folders, run):
+    """Configuration: whatever is in the files, the server starts."""
     bad = b"NONSENSE=1\nTOOLS=perhaps\nno equals\nMODEL=a\0b\n\xff\xfe=\xff\n" + b"K" * 70 + b"=1\n"
     folders(
         {"~/.scorpiox": bad, "~/.claude": bad, "./.claude": bad, "./.scorpiox": bad + b"FASTRPC_BROWSER=/x\n"}
@@ -439,7 +439,7 @@ def test_tools_false_leaves_an_empty_list_and_the_capability(folders, run):
 @pytest.mark.parametrize("place", ["~/.scorpiox", "~/.claude", "./.claude", "./.scorpiox", "environment"])
 def test_a_switch_in_any_of_the_five_places_takes_a_tool_from_the_list_and_the_calls(folders, run, place):
     """Configuration: `TOOL_<NAME>` removes a tool from the list and the calls in whichever of the five places
-    it stands.
+    it is set.
     """
     environ = {"TOOL_LISTBGTASKS": "No"} if place == "environment" else {}
     if not environ:

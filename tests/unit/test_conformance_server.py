@@ -337,7 +337,7 @@ def test_discovery_names_what_there_is(app: Any) -> None:
     assert info["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "conformance"
 
 
-def test_a_client_that_cannot_sample_is_told_what_it_lacks(app: Any) -> None:
+def test_a_client_that_cannot_sample_learns_what_it_lacks(app: Any) -> None:
     with pytest.raises(RemoteError) as failed:
         call(app, STATELESS, "test_missing_capability")
     assert failed.value.code == -32021
@@ -356,7 +356,9 @@ def test_an_elicitation_in_a_call_is_no_request_of_the_servers(app: Any) -> None
 
 @ERAS
 @pytest.mark.parametrize("kind", ["tool", "prompt"])
-def test_the_trigger_tools_change_a_list_and_listeners_hear_of_it(app: Any, version: str, kind: str) -> None:
+def test_the_trigger_tools_change_a_list_and_listeners_are_notified_of_it(
+    app: Any, version: str, kind: str
+) -> None:
     async def run(client: Client) -> Any:
         async with client.listen(tools=kind == "tool", prompts=kind == "prompt") as changes:
             await client.call(f"test_trigger_{kind}_change")

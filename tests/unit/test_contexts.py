@@ -12,7 +12,7 @@ import pytest
 from support.in_memory import ENVELOPE, RawConversation, in_loop
 from support.loop_clock import LoopClock
 
-from fastrpc import Context, Server, ToolError
+from fastrpc import CallRecord, Context, Server, ToolError
 from fastrpc.engine.dispatcher import Dispatcher
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
@@ -254,6 +254,44 @@ def test_a_call_that_waits_ends_once_though_its_context_was_looked_at_meanwhile(
     in_loop(run)
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_a_call_that_waits_stays_the_same_call_when_its_context_is_looked_at(before: bool) -> None:
+    async def run() -> None:
+        app = Server("t")
+        records: list[CallRecord] = []
+        app.observe(records.extend)
+        kept: list[Context] = []
+        go_on = asyncio.Event()
+
+        @app.tool
+        async def waits(text: str, ctx: Context) -> str:
+            kept.append(ctx)
+            if before:
+                ctx.progress(1)
+            await go_on.wait()
+            return text
+
+        peer = RawConversation(app, LATEST_SESSION_VERSION)
+        for id, text in ((1, "done"), (2, "never")):
+            peer.call(id, "waits", {"text": text}, WITH_TOKEN)
+        calls = dict(peer.dispatcher.in_flight)
+        for ctx in kept:
+            ctx.progress(2)
+        assert peer.dispatcher.in_flight == calls
+        said = {"reason": "enough"}
+        peer.say({"method": "notifications/cancelled", "params": {"requestId": 2, **said}})
+        channel: Any = kept[1]._channel
+        assert (channel.request.cancellation, kept[1].cancelled) == (said, True)
+        go_on.set()
+        assert (await peer.answer(1))["result"]["content"][0]["text"] == "done"
+        peer.close()
+        observers: Any = app._observers
+        observers.drain()
+        assert [(each.outcome, each.bind_us > 0) for each in records] == [("cancelled", True), ("ok", True)]
+
+    in_loop(run)
+
+
 @pytest.mark.parametrize("end", ["ends", "is cancelled", "is out of time"])
 def test_a_context_that_is_looked_at_after_a_call_that_has_waited_says_nothing_to_the_client(
     end: str,
@@ -311,7 +349,7 @@ def test_a_context_outlives_its_call_and_says_nothing_to_the_client_any_more(use
     in_loop(run)
 
 
-def test_a_context_of_a_coroutine_that_waits_hears_of_the_cancellation() -> None:
+def test_a_context_of_a_coroutine_that_waits_is_notified_of_the_cancellation() -> None:
     async def run() -> None:
         app = Server("t")
         kept: list[Context] = []

@@ -101,7 +101,7 @@ def test_texts_of_every_width_come_back_as_they_were(alphabet: str) -> None:
             assert json.loads(output.take())["result"]["content"][0]["text"] == text
 
 
-def test_half_a_pair_behind_a_long_text_leaves_earlier_answers_whole() -> None:
+def test_half_a_pair_after_a_long_text_leaves_earlier_answers_whole() -> None:
     output = OutputBuffer()
     output.text(b"1", "é" * 40_000, b'"}]}}\n')
     whole = output.end

@@ -182,7 +182,7 @@ def test_only_the_clients_that_a_change_concerns_are_notified() -> None:
     asyncio.run(asyncio.wait_for(talk(), 30))
 
 
-# --- a caller whose class changes, and nobody says so -------------------------------------------------------
+# --- a caller whose class changes, and no one says so -------------------------------------------------------
 
 
 def classified() -> tuple[Server, dict[str, str]]:

@@ -18,7 +18,7 @@ FETCH = os.path.join(programs.REPOSITORY, ".ci", "programs", "fetch.py")
 
 @pytest.fixture
 def fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module, in a folder of its own, without a program of the system's."""
+    """The module, in a separate folder, without a program of the system's."""
     spec = importlib.util.spec_from_file_location("fetch_programs", FETCH)
     assert spec is not None
     assert spec.loader is not None

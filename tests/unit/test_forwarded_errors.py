@@ -80,7 +80,7 @@ def test_what_is_left_out_begins_and_ends_with_a_line(
     assert len(records) == 1
 
 
-def test_nothing_is_written_once_nobody_reads(
+def test_nothing_is_written_once_no_one_reads(
     clock: Clock, records: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnostics, "write_text", lambda text: False)

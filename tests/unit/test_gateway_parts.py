@@ -1,4 +1,5 @@
-"""A gateway without processes: which entries it lists, what a changed configuration changes, what is told."""
+"""A gateway without processes: which entries it lists, what a changed configuration changes, what is
+reported."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def names(server: Server) -> list[str]:
 # --- the entries --------------------------------------------------------------------------------------
 
 
-def test_entries_stand_in_the_order_of_the_servers_whenever_they_come() -> None:
+def test_entries_are_in_the_order_of_the_servers_whenever_they_come() -> None:
     first, second = server_with(), server_with("x")
     _, gateway = catalogue_of(Rules(), a=first, b=second)
     assert names(gateway) == ["b_x"]
@@ -258,7 +259,7 @@ def test_a_configuration_without_a_server_to_use_is_refused(config: Any, said: s
         (["status", "--http", "127.0.0.1:9"], "expected an http or https URL"),
     ],
 )
-def test_mistakes_in_the_call_are_told(
+def test_mistakes_in_the_call_are_reported(
     arguments: list[str], said: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"a": NOWHERE}}))
@@ -292,7 +293,7 @@ def short_path() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_the_status_is_told_on_a_socket_of_the_users_own(
+def test_the_status_is_served_on_a_socket_of_the_user(
     short_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(short_path)

@@ -77,7 +77,7 @@ def test_the_form_of_scorpiox_is_read() -> None:
         ("shop:*;db:drop", ["shop"], [("shop", "*"), ("", "db:drop")]),
     ],
 )
-def test_what_stands_before_a_colon_is_a_server_where_there_is_one(
+def test_what_comes_before_a_colon_is_a_server_where_there_is_one(
     text: str, servers: list[str], patterns: list[tuple[str, str]]
 ) -> None:
     assert read(text, *servers) == patterns

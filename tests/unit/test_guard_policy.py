@@ -107,7 +107,7 @@ def test_the_smallest_of_all_lists_decides_what_is_listed_and_what_can_be_called
 
 
 @pytest.mark.parametrize("arguments", [{}, {"place": "x"}, {"place": [1]}])
-def test_a_tool_outside_of_the_lists_looks_like_one_that_there_is_not(
+def test_a_tool_outside_of_the_lists_looks_like_an_unknown_one(
     tmp_path: Path, arguments: dict[str, Any]
 ) -> None:
     app, _ = guarded(tmp_path, LISTS)
@@ -127,9 +127,7 @@ def test_a_tool_outside_of_the_lists_is_refused_with_the_code_of_the_wire_where_
 
 
 @every_version
-def test_a_resource_outside_of_the_lists_is_answered_as_one_that_there_is_not(
-    tmp_path: Path, version: str
-) -> None:
+def test_a_resource_outside_of_the_lists_is_answered_as_an_unknown_one(tmp_path: Path, version: str) -> None:
     app, _ = guarded(tmp_path, LISTS)
     without, _ = guarded(tmp_path, LISTS, shop(has_secrets=False))
 
@@ -258,7 +256,7 @@ def test_what_one_rule_denies_no_other_allows(tmp_path: Path) -> None:
         assert refusal(app, "ada", "search", text="x").data["rule"] == "deny"
 
 
-def test_of_rules_that_want_the_same_the_first_is_named_and_one_behind_them_still_denies(
+def test_of_rules_that_want_the_same_the_first_is_named_and_one_after_them_still_denies(
     tmp_path: Path,
 ) -> None:
     def rules(*actions: str) -> str:
@@ -432,7 +430,7 @@ def test_what_is_critical_is_never_approved_through_the_client(tmp_path: Path) -
     assert asked == []
 
 
-def test_nobody_answering_means_no(tmp_path: Path) -> None:
+def test_no_one_answering_means_no(tmp_path: Path) -> None:
     async def approve(asked: Any) -> dict[str, Any]:
         assert (asked.verdict.risk, asked.config.timeout_seconds) == ("high", 300.0)
         raise ApprovalTimedOut("nobody", asked.version)
@@ -529,12 +527,12 @@ def test_mounted_servers_and_their_tools_pass_the_guard_by_the_names_that_client
 
 def test_callers_of_one_class_share_their_lists_and_plans(tmp_path: Path) -> None:
     app, guard = guarded(tmp_path, LISTS)
-    assert app.runtime.view_of("somebody") is app.runtime.view_of("else")
-    assert app.runtime.view_of("somebody") is not app.runtime.view_of("ada")
+    assert app.runtime.filters.view_of("somebody") is app.runtime.filters.view_of("else")
+    assert app.runtime.filters.view_of("somebody") is not app.runtime.filters.view_of("ada")
     guard.use(
         policy_of(tmp_path, LISTS + "[[rules]]\nwhen = \"caller.name == 'else'\"\nthen = 'deny'\n", app)
     )
-    assert app.runtime.view_of("somebody") is not app.runtime.view_of("else")
+    assert app.runtime.filters.view_of("somebody") is not app.runtime.filters.view_of("else")
 
 
 def test_a_rule_that_tells_callers_apart_does_so_for_tools_that_come_later(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The risk of a call is settled before the rules that read it, wherever they stand; what no order would
+"""The risk of a call is settled before the rules that read it, wherever they are; what no order would
 settle is refused when the policy is loaded."""
 
 from __future__ import annotations

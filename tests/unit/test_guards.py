@@ -176,7 +176,7 @@ def test_only_none_allows(decision: Any, later: bool) -> None:
     assert ran == []
 
 
-def test_a_guard_stands_before_hooks_which_it_does_not_see_change_arguments() -> None:
+def test_a_guard_comes_before_hooks_which_it_does_not_see_change_arguments() -> None:
     ran: list[str] = []
     app = app_of("inline", ran)
     order: list[str] = []

@@ -167,7 +167,7 @@ def shop(ran: list[str]) -> Server:
 
 
 async def answers(app: Server, principal: str, version: str, method: str, params: Any) -> tuple[bytes, ...]:
-    """Return what three requests in a row are answered on a connection of its own: what is kept of the first
+    """Return what three requests in a row are answered on a separate connection: what is kept of the first
     may answer the others."""
     peer = RawConversation(app, version)
     peer.dispatcher.principal = principal
@@ -258,7 +258,7 @@ def test_lists_hints_and_pages_name_nothing_that_is_hidden(tmp_path: Path, versi
 
 
 @VERSIONS
-def test_a_change_of_what_is_hidden_is_told_to_nobody_for_whom_it_does_not_exist(
+def test_a_change_of_what_is_hidden_is_not_sent_to_those_for_whom_it_does_not_exist(
     tmp_path: Path, version: str
 ) -> None:
     app, _ = guarded(tmp_path, POLICY, shop([]))
@@ -372,7 +372,7 @@ def test_what_is_not_allowed_cannot_be_subscribed_to_where_it_is_not_hidden(
 
 
 @pytest.mark.parametrize("more", [{}, {"mcp_param_place": "x"}])
-def test_over_http_a_hidden_tool_whose_arguments_stand_in_headers_is_answered_as_an_unknown_one(
+def test_over_http_a_hidden_tool_whose_arguments_are_in_headers_is_answered_as_an_unknown_one(
     tmp_path: Path, more: dict[str, str]
 ) -> None:
     app, _ = guarded(tmp_path, POLICY, shop([]))

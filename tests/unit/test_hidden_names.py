@@ -47,7 +47,7 @@ def test_no_error_names_what_a_caller_does_not_see(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
-def test_a_handler_that_reads_a_resource_is_told_of_none_that_its_caller_does_not_see(version: str) -> None:
+def test_a_handler_cannot_read_a_resource_that_its_caller_does_not_see(version: str) -> None:
     app = shop()
 
     @app.tool

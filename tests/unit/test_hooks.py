@@ -140,7 +140,7 @@ def test_an_error_becomes_a_result_another_error_or_stays() -> None:
     assert kept.text == "KeyError: 'kept'"
 
 
-def test_on_error_hears_of_bad_arguments_refusals_and_failing_hooks() -> None:
+def test_on_error_is_called_for_bad_arguments_refusals_and_failing_hooks() -> None:
     app = greeter()
     heard: list[str] = []
     app.on_error(lambda call, error: heard.append(type(error).__name__))
@@ -234,7 +234,7 @@ def test_a_pattern_chooses_tools_and_the_others_keep_their_compiled_plan() -> No
         app.add_tool(tell, name=name)
     app.before(lambda call: call.arguments.update(text="seen"), tools="db_*")
     assert [call_once(app, name).text for name in ("db_read", "db_write", "ping")] == ["seen", "seen", ""]
-    plans = app.runtime.plans
+    plans = app.runtime.plans.tools
     assert plans["ping"].around is None
     assert plans["db_read"].around is not None
 
@@ -246,7 +246,7 @@ app = fastrpc.Server("t")
 @app.tool
 def echo(text: str) -> str:
     return text
-app.runtime.plans
+app.runtime.plans.tools
 late = ("engine.interceptors", "engine.lifespan", "mounting", "proxy")
 print([name for name in late if "fastrpc." + name in sys.modules])
 """

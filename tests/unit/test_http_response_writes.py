@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from fastrpc.transports.http.protocol import LARGEST_JOINED, ResponseTransport
+from fastrpc.transports.http.bounded_connection import LARGEST_JOINED, ResponseTransport
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
 

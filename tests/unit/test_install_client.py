@@ -196,7 +196,7 @@ def test_a_file_with_both_line_ends_keeps_each(home: Any) -> None:
     assert after.endswith(b"}\r\n")
 
 
-def test_the_newest_copies_are_kept_and_nobody_elses(home: Any) -> None:
+def test_the_newest_copies_are_kept_and_no_one_elses(home: Any) -> None:
     path = home / "file"
     path.write_text("{}")
     (home / "file.old.bak").write_text("mine")

@@ -94,7 +94,7 @@ def test_before_the_handshake_only_ping_is_served() -> None:
         assert "initialize" in answer["error"]["message"]
 
 
-def test_a_request_with_an_envelope_is_served_before_and_behind_a_handshake() -> None:
+def test_a_request_with_an_envelope_is_served_before_and_after_a_handshake() -> None:
     peer = Peer()
     params = {"_meta": ENVELOPE, "name": "echo", "arguments": {"text": "hi"}}
     for _ in range(2):
@@ -130,7 +130,7 @@ def test_an_envelope_of_another_version_names_the_versions_that_are_served(versi
 
 
 @pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "unknown/method"])
-def test_methods_of_the_handshake_era_do_not_exist_in_2026_07_28(method: str) -> None:
+def test_methods_of_the_handshake_do_not_exist_in_2026_07_28(method: str) -> None:
     assert code(Peer().ask(method, {"_meta": ENVELOPE})) == -32601
 
 
@@ -276,7 +276,7 @@ def test_an_unknown_tool_names_its_nearest() -> None:
     assert "echo" in answer["error"]["message"]
 
 
-def test_names_that_were_meant_are_told_nearest_first_three_at_most_whatever_their_capitals() -> None:
+def test_names_that_were_meant_are_reported_nearest_first_three_at_most_whatever_their_capitals() -> None:
     known = ["other", "list_dir", "list_of_files", "List_Files", "listfile"]
     assert suggest("LIST_FILE", known) == ["List_Files", "listfile", "list_of_files"]
     assert suggest("LIST_FILE", known, 1) == ["List_Files"]

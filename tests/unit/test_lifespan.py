@@ -80,7 +80,7 @@ def test_it_is_entered_once_before_the_first_call_and_left_with_the_last_client(
 
 
 def test_calls_wait_in_order_while_lists_and_handshakes_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastrpc.engine.runtime.scope", None)  # a bridge of another test may stand there
+    monkeypatch.setattr("fastrpc.engine.plans.scope", None)  # a bridge of another test may be there
     life = Life()
     app = server_with(life)
 
@@ -98,7 +98,7 @@ def test_calls_wait_in_order_while_lists_and_handshakes_do_not(monkeypatch: pyte
             results = await asyncio.gather(*futures)
             assert [result["content"][0]["text"] for result in results] == ["0", "1", "2"]
             assert life.events == ["enter t", "MainThread", "MainThread", "MainThread"]
-            plan = app.runtime.plans["inline"]
+            plan = app.runtime.plans.tools["inline"]
             assert plan.inline
             assert app.runtime.calls.count == 0
             await client.call("inline", text="plans are made anew")
@@ -160,7 +160,7 @@ def test_it_is_entered_anew_for_clients_that_come_later() -> None:
     assert life.events == ["enter t", "MainThread", "leave"] * 2
 
 
-def test_a_function_that_is_no_context_manager_is_told_so() -> None:
+def test_a_function_that_is_not_a_context_manager_is_reported() -> None:
     async def forgotten(server: Server) -> AsyncIterator[None]:
         yield None
 

@@ -63,7 +63,7 @@ def test_a_cursor_of_another_class_shows_nothing_that_is_hidden() -> None:
     in_loop(run)
 
 
-def test_a_filter_is_told_what_an_entry_is() -> None:
+def test_a_filter_learns_what_an_entry_is() -> None:
     app = shop()
     seen: dict[str, ListItem] = {}
 
@@ -173,7 +173,7 @@ def test_what_a_provider_lists_is_filtered(version: str) -> None:
     in_loop(run)
 
 
-def test_a_provider_behind_resources_that_are_all_hidden_is_listed_first() -> None:
+def test_a_provider_that_follows_hidden_resources_only_is_listed_first() -> None:
     app = Server("t")
     app.add_resource("docs://secret", "")
     app.resources("db")(Rows)
@@ -256,7 +256,7 @@ def test_no_more_bytes_are_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) 
         for number in range(200):
             caller.principal = str(number)
             await caller.list("tools/list")
-        lists = app.runtime._caller_lists
+        lists = app.runtime.filters.caller_lists
         assert lists is not None
         page = sum(len(page) for page in lists.view("199").pages.values())
         assert lists._size == sum(view.size for view in lists._views.values()) >= 199 * page
@@ -278,9 +278,9 @@ def test_what_is_made_for_a_class_that_was_dropped_meanwhile_is_not_counted(
     monkeypatch.setattr(list_filter, "MOST_CLASSES", 1)
     app = shop()
     app.filter_lists(shows)
-    first = app.runtime.view_of("first")
-    second = app.runtime.view_of("second")
-    lists = app.runtime._caller_lists
+    first = app.runtime.filters.view_of("first")
+    second = app.runtime.filters.view_of("second")
+    lists = app.runtime.filters.caller_lists
     assert first
     assert second
     assert lists

@@ -12,7 +12,7 @@ from support.waiting import SECONDS
 
 
 def run(program: str, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own: logging is the whole process's."""
+    """Run a program in a separate process: logging is the whole process's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FASTRPC_")}
     return subprocess.run(
         [

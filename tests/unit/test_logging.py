@@ -159,7 +159,7 @@ def test_a_second_handshake_forgets_the_level() -> None:
 # --- what is said -------------------------------------------------------------------------------------
 
 
-def test_an_unknown_level_in_a_tool_is_the_tools_fault_even_if_nobody_listens() -> None:
+def test_an_unknown_level_in_a_tool_is_the_tools_fault_even_if_no_one_listens() -> None:
     app = Server("t")
 
     @app.tool(run="inline")
@@ -233,7 +233,7 @@ def test_data_is_sent_as_it_was_when_it_was_logged() -> None:
     with_client(app, conversation)
 
 
-def test_nothing_is_sent_behind_the_answer() -> None:
+def test_nothing_is_sent_after_the_answer() -> None:
     app = Server("t")
     late = threading.Event()
     tasks: list[Any] = []

@@ -39,7 +39,7 @@ from fastrpc.redaction import PATTERNS, masked, masked_data, masked_line
         ('{"progressToken":"p-1","token":"s3cret"}', '{"progressToken":"p-1","token":"****"}'),
     ],
 )
-def test_a_secret_is_masked_and_what_stands_around_it_stays(text: str, expected: str) -> None:
+def test_a_secret_is_masked_and_what_is_around_it_stays(text: str, expected: str) -> None:
     assert masked(text) == expected
     assert masked_line(text.encode()) == expected.encode()
 

@@ -258,15 +258,15 @@ def test_of_templates_that_fit_alike_the_one_that_was_read_is_observed() -> None
     asyncio.run(run())
 
 
-def test_handlers_that_nobody_observes_keep_plans_without_a_recorder() -> None:
+def test_handlers_that_no_one_observes_keep_plans_without_a_recorder() -> None:
     inner, outer, other = shop(), Server("outer"), Server("other")
     other.add_tool(lambda: "x", name="x", run="inline")
     outer.add_tool(lambda: "x", name="own", run="inline")
     outer.mount(inner, "in")
     outer.mount(other, "other")
-    assert all(plan.recorder is None for plan in outer.runtime.plans.values())
+    assert all(plan.recorder is None for plan in outer.runtime.plans.tools.values())
     watched(inner)
-    recorded = {name for name, plan in outer.runtime.plans.items() if plan.recorder is not None}
+    recorded = {name for name, plan in outer.runtime.plans.tools.items() if plan.recorder is not None}
     assert recorded == {"in_plain", "in_waits", "in_runs_on_a_thread"}
 
 
@@ -400,7 +400,7 @@ def test_requests_that_name_nothing_or_what_no_uri_is_stop_nothing() -> None:
     asyncio.run(run())
 
 
-def test_a_type_of_an_argument_that_fails_where_templates_are_told_apart_stops_nothing() -> None:
+def test_a_type_of_an_argument_that_fails_where_templates_are_distinguished_stops_nothing() -> None:
     async def run() -> None:
         def note(number: Annotated[int, AfterValidator(leave)]) -> str:
             return "one"

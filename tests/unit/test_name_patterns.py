@@ -35,7 +35,7 @@ def test_exact_names_and_globs(texts: list[str], allowed: list[str], refused: li
     assert [name for name in (*allowed, *refused) if patterns.match(name)] == allowed
 
 
-def test_a_uri_is_allowed_as_a_whole_or_behind_its_scheme() -> None:
+def test_a_uri_is_allowed_as_a_whole_or_by_what_follows_its_scheme() -> None:
     assert Patterns(["documents/*"]).match_uri("file://documents/a")
     assert Patterns(["file://documents/*"]).match_uri("file://documents/a")
     assert not Patterns(["documents/*"]).match_uri("file://other/a")

@@ -74,7 +74,7 @@ def test_on_a_full_disk_what_was_kept_stays_and_nothing_is_left_behind(
     assert store.load("a") == "one"
 
 
-def test_files_stand_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_in_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
     FileStore().save("a", "one")
     assert [path.name for path in tmp_path.iterdir()] == ["oauth"]
@@ -187,7 +187,7 @@ def test_a_key_names_the_server_and_tells_clients_apart() -> None:
     assert all(key.startswith(URL) and "secret" not in key for key in keys)
 
 
-def test_a_record_that_cannot_be_read_is_an_error_of_its_own() -> None:
+def test_a_record_that_cannot_be_read_raises_a_separate_error() -> None:
     for text in ("[]", '{"tokens": "x"}', '{"redirect_port": null}', "nonsense"):
         with pytest.raises(ValueError, match=r"no object|has a wrong type|Expecting"):
             LoginRecord.read(text)

@@ -216,7 +216,7 @@ def test_parameters_go_where_the_document_says() -> None:
     assert result["structuredContent"] == {"result": [1]}
 
 
-def test_a_name_in_path_and_body_is_told_apart() -> None:
+def test_the_same_name_in_path_and_body_is_distinguished() -> None:
     api = Api()
     server = served(api)
     assert set(tools_of(server)["putPet"]["inputSchema"]["properties"]) == {"id__path", "id"}

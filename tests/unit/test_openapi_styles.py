@@ -20,7 +20,7 @@ ARRAY = ["blue", "black", "brown"]
 OBJECT = {"R": 100, "G": 200}
 
 
-# The table of OpenAPI 3.1.1, 4.8.12.6, for a parameter `color`: style, explode, and what becomes of an empty
+# The table of OpenAPI 3.1.1, 4.8.12.6, for a parameter `color`: style, explode, and what happens to an empty
 # text, a text, an array and an object.
 @pytest.mark.parametrize(
     ("style", "explode", "expected"),
@@ -153,7 +153,7 @@ def test_parameters_are_written_where_they_belong() -> None:
         (True, ["a=b", "ü"], "c=a%3Db; c=%C3%BC"),
     ],
 )
-def test_what_divides_cookies_and_their_items_is_told_from_what_is_in_them(
+def test_what_divides_cookies_and_their_items_is_distinguished_from_what_is_in_them(
     explode: bool, value: Any, sent: str
 ) -> None:
     """OpenAPI: a comma in an item of a cookie is encoded, one between two is not; no key adds a cookie."""
@@ -192,7 +192,7 @@ def sent(operation: dict[str, Any], arguments: dict[str, Any], **options: Any) -
         ({"content": {"application/json": {"schema": {}}}}, "a", "c=%22a%22"),
     ],
 )
-def test_what_stands_between_values_of_a_query_is_told_from_what_stands_in_them(
+def test_what_is_between_values_of_a_query_is_distinguished_from_what_is_in_them(
     more: Any, value: Any, query: str
 ) -> None:
     parameter = {"name": "c", "in": "query", **({} if "content" in more else {"schema": {}}), **more}

@@ -30,7 +30,7 @@ def texts_of(path: Path) -> str:
 
 
 def conditions() -> list[Any]:
-    """The conditions about shell commands, wherever they stand."""
+    """The conditions about shell commands, wherever they are."""
     found = []
     for path in PAGES:
         text = texts_of(path)

@@ -230,7 +230,7 @@ def test_many_threads_of_one_call_keep_the_order() -> None:
     with_client(app, conversation)
 
 
-def test_a_report_of_a_thread_comes_before_what_is_reported_behind_it() -> None:
+def test_a_report_of_a_thread_comes_before_what_is_reported_after_it() -> None:
     app = Server("t")
 
     @app.tool
@@ -365,7 +365,7 @@ def test_a_cancelled_call_reports_nothing_more(version: str) -> None:
     with_client(app, conversation, version=version)
 
 
-def test_a_call_that_is_stopped_by_its_time_limit_reports_nothing_behind_the_answer() -> None:
+def test_a_call_that_is_stopped_by_its_time_limit_reports_nothing_after_the_answer() -> None:
     app = Server("t")
     over = threading.Event()
 

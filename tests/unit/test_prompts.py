@@ -437,7 +437,7 @@ def test_a_prompt_may_ask_before_it_answers(version: str) -> None:
 # --------------------------------------------------------------------------------------- definitions
 
 
-def test_what_cannot_be_a_prompt_is_told_where_it_is_decorated() -> None:
+def test_what_cannot_be_a_prompt_is_reported_where_it_is_decorated() -> None:
     app = full()
 
     def untyped(topic):

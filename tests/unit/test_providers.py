@@ -54,7 +54,7 @@ class Async:
 
 @every_version
 @pytest.mark.parametrize("plain", [0, 1, 2, 3])
-def test_providers_are_listed_behind_the_resources(plain: int, version: str) -> None:
+def test_providers_are_listed_after_the_resources(plain: int, version: str) -> None:
     app = Server("t", page_size=2)
     for number in range(plain):
         app.add_resource(f"docs://{number}", "")

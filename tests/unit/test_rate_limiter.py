@@ -40,7 +40,7 @@ def test_no_stretch_as_long_as_the_window_has_more_requests_than_allowed() -> No
         assert last[1] - first[0] >= window_ns
 
 
-def test_a_request_that_waits_as_long_as_it_was_told_to_is_allowed() -> None:
+def test_a_request_that_waits_as_long_as_asked_is_allowed() -> None:
     limit = RateTable().limit("ada", 20 * MS_NS, 2)
     for _ in range(10):
         while wait := limit.take():
@@ -48,7 +48,7 @@ def test_a_request_that_waits_as_long_as_it_was_told_to_is_allowed() -> None:
             assert limit.take() == 0
 
 
-def test_a_key_has_one_limit_whoever_asks_for_it_and_keys_have_limits_of_their_own() -> None:
+def test_a_key_has_one_limit_whoever_asks_for_it_and_keys_have_separate_limits() -> None:
     table = RateTable()
     assert table.limit("ada", HOUR_NS, 1).take() == 0
     assert table.limit("ada", HOUR_NS, 1).take() > 0

@@ -220,7 +220,7 @@ def test_a_trace_that_raises_loses_no_line_and_repeats_none(
 
 
 @pytest.mark.parametrize("name", ["dispatch", "line_too_long"])
-def test_a_stream_without_a_loop_goes_on_behind_what_raises(pipes: Pipes, name: str) -> None:
+def test_a_stream_without_a_loop_goes_on_after_what_raises(pipes: Pipes, name: str) -> None:
     dispatcher = pipes.dispatcher
     too_long = b'"' + b"x" * (1 << 16) + b'"\n' if name == "line_too_long" else b""
     lines = b"".join(call(id, "wrapped") for id in range(2, COUNT))
@@ -269,7 +269,7 @@ def test_functions_for_the_loop_and_the_end_of_a_stream_stop_nothing(
 @pytest.mark.parametrize(
     "place", [*named(SERVER_PLACES), pytest.param(Place("flush", "waits", False, in_flush))]
 )
-def test_a_transport_of_ones_own_goes_on_behind_what_raises(
+def test_a_transport_of_ones_own_goes_on_after_what_raises(
     place: Place, reported: list[BaseException]
 ) -> None:
     written: list[bytes] = []
@@ -357,7 +357,7 @@ def peer() -> Iterator[Peer]:
 
 
 @pytest.mark.parametrize("name", TRIGGERS)
-def test_a_client_reads_on_behind_what_a_callback_raises(
+def test_a_client_reads_on_after_what_a_callback_raises(
     peer: Peer, name: str, reported: list[BaseException]
 ) -> None:
     once = Once(lambda *values: None)
@@ -511,7 +511,7 @@ def test_a_message_whose_callback_ends_something_concerns_no_task_of_the_transpo
 
 
 @pytest.mark.parametrize("error", ENDING, ids=IDS)
-def test_the_rest_of_a_batch_is_read_behind_a_callback_that_ends_something(
+def test_the_rest_of_a_batch_is_read_after_a_callback_that_ends_something(
     error: BaseException, reported: list[BaseException]
 ) -> None:
     stream = unconnected()
@@ -545,7 +545,7 @@ def test_every_request_of_a_lost_connection_fails_with_an_error_whatever_making_
 
 
 @pytest.mark.parametrize("error", ENDING, ids=IDS)
-def test_the_end_of_the_input_is_told_though_the_callback_for_its_last_line_ends_something(
+def test_the_end_of_the_input_is_reported_though_the_callback_for_its_last_line_ends_something(
     peer: Peer, error: BaseException, reported: list[BaseException]
 ) -> None:
     ends: list[str] = []

@@ -77,7 +77,7 @@ def test_what_is_put_there_after_the_look_is_seen_by_its_descriptor(
     assert len(os.listdir("/proc/self/fd") if descriptors else []) == len(descriptors)
 
 
-def test_a_link_that_leads_nowhere_is_no_file_and_none_is_made_behind_it(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_no_file_and_none_is_made_after_it(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError):
         regular_files.open_regular(str(tmp_path / "link"))
@@ -190,7 +190,7 @@ def test_a_settings_file_that_is_none_is_a_warning(tmp_path: Path, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_path_of_a_resource_that_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+def test_the_path_of_a_resource_that_is_not_a_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
     make(kind, str(tmp_path / "odd"))
     if kind == "folder":
         assert opened(tmp_path / "odd") is None  # as before: there is no such file

@@ -32,7 +32,7 @@ def serving(function: Any, uri: str = "docs://thing", **options: Any) -> Server:
     return app
 
 
-# --- what clients are told ----------------------------------------------------------------------------
+# --- what clients receive ----------------------------------------------------------------------------
 
 ICONS = [{"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}]
 FULL: dict[str, Any] = {

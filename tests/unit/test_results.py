@@ -154,7 +154,7 @@ def test_none_is_no_value_and_a_text_none_beside_an_object_s_schema() -> None:
 @pytest.mark.parametrize(
     "text", ["", "a", 'a "quote" and \n', "\x00\x1f", "é", "日本" * 9, "x" * 70_000, "é" * 70_000]
 )
-def test_a_text_is_wrapped_as_it_stands_in_its_block(text: str) -> None:
+def test_a_text_is_wrapped_with_the_escapes_of_its_block(text: str) -> None:
     output = OutputBuffer()
     assert output.value(b"7", 5, TEXT_FORM, TAIL)  # the answer before it stays
     assert output.value(b"8", text, WRAPPED_FORM, TAIL)
@@ -460,7 +460,7 @@ def test_what_is_not_strict_refuses_only_what_has_to_be_an_object_and_is_none() 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_structured_content_that_is_no_object_is_wrapped_where_it_must_be(version: str) -> None:
+def test_structured_content_that_is_not_an_object_is_wrapped_where_it_must_be(version: str) -> None:
     got = result(ToolResult("rows", structured=[1, 2], meta={"k": 1}), Any, version)
     assert got["content"] == [{"type": "text", "text": "rows"}]
     if version not in STRUCTURED:
@@ -606,7 +606,7 @@ def test_dumps_takes_subclasses_too() -> None:
         dumps({"a": "\ud800"})
 
 
-def test_an_error_that_json_cannot_hold_is_told_as_far_as_it_can() -> None:
+def test_an_error_that_json_cannot_hold_is_sent_as_far_as_it_can() -> None:
     from fastrpc.engine.results import error_object
 
     assert json.loads(error_object(-1, "half \ud800", {"a": 1})) == {"code": -1, "message": "half \\ud800"}

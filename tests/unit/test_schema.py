@@ -491,7 +491,7 @@ def test_a_bomb_of_brackets_in_a_string_is_no_array():
     assert refusal(list, "[" * 100_000).startswith("x: expected array, got")
 
 
-def test_several_problems_are_told_in_one_message():
+def test_several_problems_are_reported_in_one_message():
     def run(command: str, timeout: int, retries: int, label: str) -> str:
         return ""
 
@@ -551,7 +551,7 @@ def test_an_unannotated_result_has_no_output_schema():
         (bool | int, {"anyOf": [{"type": "boolean"}, {"type": "integer"}]}),
     ],
 )
-def test_a_result_that_is_no_object_is_wrapped_with_fastmcps_mark(annotation, schema):
+def test_a_result_that_is_not_an_object_is_wrapped_with_fastmcps_mark(annotation, schema):
     signature = returning(annotation)
     assert signature.wraps_result
     assert signature.output_schema == {
@@ -586,7 +586,7 @@ def test_results_become_json_values_that_keep_their_promise(annotation, value, r
     signature.check_output(result)
 
 
-def test_a_result_that_breaks_its_promise_is_told_apart():
+def test_a_result_that_breaks_its_promise_is_distinguished():
     with pytest.raises(TypeError, match=r"result: expected integer, got \"5\""):
         returning(int).check_output("5")
     with pytest.raises(TypeError, match=r"\$\.result\.name: required, missing"):

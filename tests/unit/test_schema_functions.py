@@ -29,7 +29,7 @@ class Point(msgspec.Struct):
     y: float = 0.0
 
 
-def test_the_context_parameter_never_shows_wherever_it_stands():
+def test_the_context_parameter_never_shows_whatever_its_place():
     def first(ctx: Context, a: int) -> str:
         return f"{ctx} {a}"
 

@@ -64,7 +64,7 @@ def test_tools_that_no_list_shows_are_there_for_who_may_call_them() -> None:
     assert (list(tools_of(app, "ada")), list(tools_of(app, "bob"))) == (["who"], [])
 
 
-def test_without_a_guard_nobody_can_be_asked() -> None:
+def test_without_a_guard_no_one_can_be_asked() -> None:
     assert gates_of(server_with_a_guard()) is None
 
 

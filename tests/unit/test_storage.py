@@ -164,7 +164,7 @@ def test_a_writer_has_the_lock_from_the_beginning(path: Path) -> None:
     database.close()
 
 
-def test_a_topic_that_there_is_not_is_an_error(path: Path) -> None:
+def test_an_unknown_topic_is_an_error(path: Path) -> None:
     database = Database(url_of(path))
     with pytest.raises(LookupError), database.changing() as connection:
         note_change(connection, "nothing")
@@ -284,7 +284,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(path: Path, monkeypatch: p
 
 
 def test_a_file_that_another_one_has_replaced_is_used_no_more(path: Path, tmp_path: Path) -> None:
-    """SQLite would go on with the old one, where nobody else revokes a token."""
+    """SQLite would go on with the old one, where no one else revokes a token."""
     database = Database(url_of(path))
     Database(url_of(tmp_path / "other.sqlite3")).close()
     os.replace(tmp_path / "other.sqlite3", path)
@@ -440,7 +440,7 @@ def test_an_open_of_what_is_up_to_date_imports_no_alembic(path: Path) -> None:
     assert done.stdout == "False\n", done.stderr
 
 
-def test_a_forked_child_uses_connections_of_its_own(path: Path) -> None:
+def test_a_forked_child_opens_its_own_connections(path: Path) -> None:
     database = Database(url_of(path))
     with database.changing() as connection:
         note_change(connection, "tokens")

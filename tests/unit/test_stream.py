@@ -90,7 +90,7 @@ def test_a_turn_that_was_due_when_the_input_ended_does_not_say_so_again(pipes: P
     assert pipes.ends == [END]
 
 
-def test_output_that_breaks_behind_the_end_is_said_too(pipes: Pipes) -> None:
+def test_output_that_breaks_after_the_end_is_reported_too(pipes: Pipes) -> None:
     pipes.close_input()
     pipes.stream.turn()
     os.close(pipes.client_input)

@@ -134,7 +134,7 @@ def test_of_what_was_not_advertised_nothing_is_said(version: str) -> None:
     with_client(app, conversation, version=version)
 
 
-def test_a_session_without_a_handshake_hears_of_nothing_by_itself() -> None:
+def test_a_session_without_a_handshake_is_notified_of_nothing_by_itself() -> None:
     app = full()
 
     async def conversation(client: Client) -> None:
@@ -551,7 +551,7 @@ def test_a_stream_in_a_batch_is_refused_and_the_batch_answered() -> None:
     asyncio.run(run())
 
 
-def test_a_closed_connection_hears_of_nothing() -> None:
+def test_a_closed_connection_receives_no_notification() -> None:
     async def run() -> None:
         app = full()
         peer = Peer(app)
@@ -624,7 +624,7 @@ def grow(name: str) -> str:
 
 
 def told_by_the_thread(server: Any) -> list[Any]:
-    """Return what is told of three changes: of the updates one by one, of the list once or more."""
+    """Return what is sent about three changes: of the updates one by one, of the list once or more."""
     told: list[Any] = []
     said: list[str] = []
     while said.count(UPDATED) < 3 or TOOLS not in said:
@@ -668,7 +668,7 @@ def test_over_pipes_a_stream_hears_what_a_background_thread_adds_and_is_ended_wi
 
 
 @pytest.mark.parametrize("version", [SESSION_VERSIONS[0], SESSION_VERSIONS[-1], STATELESS])
-def test_over_pipes_changes_that_come_with_the_last_line_are_told_before_the_end(version: str) -> None:
+def test_over_pipes_changes_that_come_with_the_last_line_are_reported_before_the_end(version: str) -> None:
     with serve(BACKGROUND) as server:
         params: dict[str, Any] = {"name": "grow", "arguments": {"name": "late"}}
         lines: list[dict[str, Any]] = []

@@ -14,7 +14,7 @@ from swap.report import BY_CHOICE, DIFFERENT, NOT_STARTED, SAME
 from swap.roster import Entry, entry_of
 from swap.run import is_worse, kind_of, measured, reaches_code, shown, steady, verdict
 
-from fastrpc.compat.swap.comparison import Difference, differences
+from fastrpc.swap.comparison import Difference, differences
 
 ENTRY = {
     "package": "git-server==1.0",
@@ -107,7 +107,7 @@ def test_a_server_gets_its_requests_and_one_for_an_unknown_tool_in_its_folder(tm
     assert error_in(log) == "a line for the log"
 
 
-def test_a_server_that_ends_is_told_by_its_first_error(tmp_path: Path) -> None:
+def test_a_server_that_ends_is_reported_by_its_first_error(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text("import no_such_module\n")
     entry = Entry("one", "one==1", "", [], calls=[("where", {})])
     command = [sys.executable, str(tmp_path / "server.py")]
@@ -125,7 +125,7 @@ def test_the_error_in_a_log_is_the_last_exception(tmp_path: Path) -> None:
     assert error_in(str(log)) == ""
 
 
-# --- what came of it --------------------------------------------------------------------------------------
+# --- the result of it --------------------------------------------------------------------------------------
 
 
 def test_what_differs_between_two_runs_of_the_original_is_no_fault() -> None:
@@ -246,7 +246,7 @@ def test_the_page_counts_and_has_a_row_for_each_server() -> None:
     assert "| c 1.0 | SDK 1 Server | not installed: `no` |" in body
 
 
-def test_a_page_keeps_what_stands_around() -> None:
+def test_a_page_keeps_the_text_around() -> None:
     page = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
     filled = report.filled(page, OUTCOMES)
     assert filled.startswith("before\n")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastrpc.cli._form import Unfit, value_of
+from fastrpc.terminal.line_form import Unfit, value_of
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(", "^[0-9]+$"], ids=["endless", "broken", "another"])

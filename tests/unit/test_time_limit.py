@@ -1,4 +1,5 @@
-"""`TimeLimit` ends a block after a time, and is told from what ends it otherwise; blocks share timers."""
+"""`TimeLimit` ends a block after a time, and is distinguished from what ends it otherwise; blocks share
+timers."""
 
 from __future__ import annotations
 

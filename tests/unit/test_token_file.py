@@ -17,7 +17,7 @@ TOKEN, OTHER = "a-token-of-the-first-caller", "a-token-of-the-second-caller"
 
 
 class Clock:
-    """A clock that stands still."""
+    """A clock that does not advance."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -115,11 +115,11 @@ def test_a_file_that_is_written_anew_within_the_minute_counts_from_then_on(watch
     watched.clock.now += 1
     assert (watched.opens(), watched.opens(OTHER)) == (False, True)
     watched.path.unlink()
-    watched.clock.now += 50  # a minute of its own
+    watched.clock.now += 50  # a separate minute
     assert watched.opens(OTHER)
 
 
-def test_a_file_that_went_while_nobody_asked_has_no_time_left(watched: Watched) -> None:
+def test_a_file_that_went_while_no_one_asked_has_no_time_left(watched: Watched) -> None:
     """How long it has been wrong cannot be known; it was right when it was last looked at."""
     watched.path.unlink()
     watched.clock.now += 3600
@@ -147,7 +147,7 @@ def test_the_same_wrong_file_is_said_once(watched: Watched) -> None:
     assert len(watched.logged) == 1
 
 
-def test_an_empty_file_is_right_and_lets_nobody_in(watched: Watched) -> None:
+def test_an_empty_file_is_right_and_lets_no_one_in(watched: Watched) -> None:
     watched.write()
     watched.clock.now += 1
     assert not watched.opens()

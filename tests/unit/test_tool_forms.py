@@ -1,5 +1,5 @@
 """Every form in which people write a tool is answered rightly by the compiled core, and alike by the way
-through the dispatcher: the forms that W12b measures, each with what has to come of its calls."""
+through the dispatcher: the forms that W12b measures, each with what its calls have to return."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_blocks_of_a_tool_that_promises_something_else_are_refused() -> None:
         assert found["isError"] is True
 
 
-def test_what_a_coroutine_raises_is_told_as_what_a_function_raises_is() -> None:
+def test_what_a_coroutine_raises_is_reported_as_what_a_function_raises() -> None:
     def refuse(text: str) -> str:
         """Refuse."""
         raise {"refusal": ToolError, "failure": ValueError, "pair": KeyError}[text](text)
@@ -150,7 +150,7 @@ def test_what_a_coroutine_raises_is_told_as_what_a_function_raises_is() -> None:
     assert results(refuse_later, arguments) == results(refuse, arguments)
 
 
-def test_parameters_that_are_passed_by_name_stand_beside_others_and_their_defaults() -> None:
+def test_parameters_that_are_passed_by_name_are_beside_others_and_their_defaults() -> None:
     def join(first: str, *, second: int = 2, third: bool) -> str:
         """Join them."""
         return f"{first} {second} {third}"

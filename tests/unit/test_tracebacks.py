@@ -167,7 +167,7 @@ def test_another_type_place_or_handler_is_another_failure(caplog: pytest.LogCapt
     assert sum("tool two failed: " in message and ": 1 more, at " in message for message in messages) == 4
 
 
-def test_behind_a_minute_it_is_written_again_with_the_count(
+def test_after_a_minute_it_is_written_again_with_the_count(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = Server("t")
@@ -211,10 +211,10 @@ def test_a_bounded_number_of_places_is_kept_and_none_of_the_counts_is_lost(
     assert not tracebacks._places
 
 
-# --- the log holds nobody up ------------------------------------------------------------------------------
+# --- the log holds no one up ------------------------------------------------------------------------------
 
 
-def test_a_standard_error_that_nobody_reads_holds_no_call_and_not_the_end() -> None:
+def test_a_standard_error_that_no_one_reads_holds_no_call_and_not_the_end() -> None:
     read, write = os.pipe()
     try:
         os.set_blocking(write, False)
@@ -281,7 +281,7 @@ def test_a_tool_that_raises_quickly_earns_its_place_and_loses_it_when_it_is_slow
         app.add_tool(fail, name="fail")
 
     async def conversation(client: Client) -> None:
-        plan = app.runtime.plans["fail"]
+        plan = app.runtime.plans.tools["fail"]
         for _ in range(5000):  # on a busy machine a quick call may look slow for a while
             if plan.inline:
                 break

@@ -1,4 +1,4 @@
-"""The agent's thirteen tools, one file for each, in their published order. Modules that they share start with
+"""The agent's tools, one file for each, in their published order. Modules that they share start with
 ``_``.
 
 `attach` is called after they have been added to a server. It starts the background work of some of them.

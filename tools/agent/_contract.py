@@ -1,4 +1,4 @@
-"""The published contract of the agent's thirteen tools, in their published order.
+"""The published contract of the agent's tools, in their published order.
 
 Clients written for it must work unchanged: `fastrpc selftest` and the tests check every tool against it.
 ``description`` is what was published, word for word; a longer description (a catalogue) continues on a new

@@ -1,4 +1,4 @@
-"""The descriptions of the thirteen tools for models with ``FASTRPC_DESCRIPTIONS=full``: when to use which,
+"""The descriptions of the published tools for models with ``FASTRPC_DESCRIPTIONS=full``: when to use which,
 and how.
 
 Without that setting the tools keep their published texts. Names, types and required parameters are the same

@@ -60,9 +60,9 @@ MOST_UNSENT = 64 * 1024 * 1024
 """Bytes of notifications and responses that may wait to be sent, with `POST_BYTES` for each."""
 POST_BYTES = 8 * 1024
 MOST_POSTS = 64
-"""That are sent at a time: each has a connection of its own."""
+"""POSTs that are sent at a time, each on a separate connection."""
 POST_SECONDS = 30.0
-"""In which a server has to answer one; a person who logs in meanwhile has time besides."""
+"""Time limit of one; the time that a person needs to log in is not counted."""
 
 
 def _not_accepted() -> ConnectionLost:

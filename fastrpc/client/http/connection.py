@@ -1,12 +1,15 @@
 """One HTTP/1.1 connection of the client (RFC 9112): writes a request, parses its response by httptools.
 
-One request at a time. A head that is the last one once more, byte by byte, has the same meaning: then the
-body is counted, and the parser is not asked. A response is handed over once it *settles*: a JSON body when it
-is whole, any other response when its head is there; its body follows as it arrives. Nobody needs a task for
-that: who asked is called back. What is not read yet is bounded, then the socket is not read either. A
-connection that is silent, closed, or sends what was not asked for is not used again. Costs some ten calls
-from compiled code for a response with a new head. Credentials, redirects and what statuses mean are left to
-`wire`, decompression to `encodings`.
+One request at a time. A head with the same bytes as the previous one has the same meaning: then the body is
+counted without the parser. A response *settles* when a JSON body is complete, or when the head of any other
+response has arrived; its body follows. The sender of the request is called back, without a task. Unread data
+is bounded: beyond that the socket is not read. A connection that is silent, closed, or sends unrequested data
+is not used again. A response with a new head costs some ten calls from compiled code.
+Credentials, redirects and the meaning of statuses are left to `wire`, decompression to `encodings`.
+
+Why not a client of another library: measured over loopback, a request and its response take 3 times as long
+with aiohttp and over 20 times with httpx; these import 157 and 83 more modules. Neither calls back without a
+task, nor works in a thread without a running loop.
 """
 
 from __future__ import annotations
@@ -28,14 +31,14 @@ WRITE_SECONDS = 60.0
 LONGEST_HEAD = 128 * 1024
 """Bytes of a head, of a chunk's head, and of a trailer."""
 MOST_UNREAD = 256 * 1024
-"""Bytes of a body that are kept before somebody reads them; then the socket is not read."""
+"""Bytes of a body that are kept until they are read; beyond them the socket is not read."""
 SHORT_SECONDS = 0.001
-"""How long an answer is waited for without the loop."""
+"""How long to wait for a response without the loop."""
 READ_SIZE = 32 * 1024
 MOST_NEW_HEADS = 16
-"""Heads in a row that were not the last one once more; then none is kept."""
+"""Heads in a row that differ from the previous one; after so many none is kept."""
 LARGEST_JOINED = 64 * 1024
-"""Bytes of a body that is copied behind its head; a larger one is written beside it."""
+"""Bytes of a body that is appended to its head; a larger one is written separately."""
 
 JSON = "application/json"
 SPECIAL = (b"content-encoding", b"set-cookie")
@@ -46,15 +49,15 @@ TLS_ALERT = b"\x15\x03"
 
 
 class BrokenConnection(Exception):
-    """A connection ended before its response did, or sent what is no HTTP. The text says why."""
+    """A connection ended before its response did, or sent something other than HTTP. The text says why."""
 
 
 class Response:
     """A response: its head, and its body as far as it has arrived and was not read.
 
     `headers`: names in lower case. `kind`: the media type, without parameters, in lower case. `on_settled` is
-    called once; without it, `settled` waits. `at_head`: a JSON body is not waited for either. `context` is
-    the asker's.
+    called once; without it, `settled` waits. `at_head`: also a response with a JSON body settles at its head.
+    `context` belongs to the sender of the request.
     """
 
     __slots__ = (
@@ -100,7 +103,7 @@ class Response:
         self._waiter: asyncio.Future[None] | None = None
 
     def header(self, name: bytes) -> str | None:
-        """Return the value of a header, or None. Bytes that are no UTF-8 are kept as surrogates."""
+        """Return the value of a header, or None. Bytes that are not UTF-8 are kept as surrogates."""
         for each, value in self.headers:
             if each == name:
                 return value.decode("utf-8", "surrogateescape")
@@ -108,7 +111,7 @@ class Response:
 
     def wait_shortly(self, connections: Iterable[HttpConnection]) -> None:
         """Without a running loop: wait a moment for the response, unless another of these connections has
-        something that the loop is to read."""
+        data for the loop to read."""
         mine = self._connection
         if mine is not None:
             others = [each.descriptor for each in connections if each is not mine and not each.is_idle]
@@ -148,23 +151,23 @@ class Response:
             self._waiter = None
 
     def cancel(self) -> None:
-        """Give the response up. What has not arrived yet is lost, and its connection with it."""
+        """Abandon the response, and close its connection if the response is not complete."""
         self.on_settled = None
         if self._connection is not None:
             self._connection.abandon()
 
     def settle(self) -> None:
-        """Hand the response over, or tell who reads it that something has come."""
+        """Call back the sender of the request, or wake the reader of the body."""
         self.is_settled = True
-        told, self.on_settled = self.on_settled, None
-        if told is not None:
-            told(self)
+        on_settled, self.on_settled = self.on_settled, None
+        if on_settled is not None:
+            on_settled(self)
         elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
 
 class _KnownHead:
-    """A head that has come, in one piece, and what the parser has made of it."""
+    """A head that has arrived in one piece, and the result of parsing it."""
 
     __slots__ = ("bytes", "headers", "kind", "length", "reason")
 
@@ -174,6 +177,26 @@ class _KnownHead:
         self.kind = response.kind
         self.reason = response.reason
         self.headers = tuple(response.headers)
+
+
+def known_head(first: bytes, response: Response) -> _KnownHead | None:
+    """Return the head of a complete response, whose first bytes these are; None unless another response with
+    the same head has a body of the same length."""
+    head, blank, _ = first.partition(b"\r\n\r\n")
+    length = response.header(b"content-length")
+    if (
+        blank
+        and response.status == 200
+        and length is not None
+        and length.isdecimal()
+        and 0 < int(length) < MOST_UNREAD
+        and response.header(b"transfer-encoding") is None
+        and not response.has_special_headers
+        # Each line is a header: no interim response was before it, and none ends otherwise.
+        and head.count(b"\r\n") == head.count(b"\n") == len(response.headers)
+    ):
+        return _KnownHead(head + blank, int(length), response)
+    return None
 
 
 class HttpConnection(asyncio.Protocol):
@@ -188,17 +211,18 @@ class HttpConnection(asyncio.Protocol):
         self.idle_since = 0.0
         self.is_closed = False
         self.descriptor = -1
-        """The socket's, of a connection that is made."""
+        """The socket's, after the connection is made."""
         self._is_plain = False
         self._loop = loop
         self._on_idle = on_idle
         self._on_closed = on_closed
         self._parser: Any = HttpResponseParser(self)
-        self._transport: Any = None
+        self.transport: Any = None
+        """The asyncio transport; None before the connection is made."""
         self._poll: select.poll | None = None
         self._response: Response | None = None
         self._early: bytes | None = b""
-        """What has come before the first request; None afterwards."""
+        """What arrived before the first request; None afterwards."""
         self._in_head = False
         self._is_interim = False
         self._until_end = False
@@ -206,10 +230,10 @@ class HttpConnection(asyncio.Protocol):
         self._keeps_alive = False
         self._is_over = False
         self._has_more = False
-        """Whether something came behind the response."""
+        """Whether data has arrived after the response."""
         self._head_bytes = 0
         self._unproductive = 0
-        """Bytes since the last that were of a body."""
+        """Bytes since the last byte of a body."""
         self._is_paused = False
         self._silence: asyncio.TimerHandle | None = None
         self._silent_seconds = 0.0
@@ -217,31 +241,26 @@ class HttpConnection(asyncio.Protocol):
         self._stall: asyncio.TimerHandle | None = None
         self._unwritten = 0
         self._first: bytes | None = None
-        """What has come of the response, if it was read at once."""
+        """The first data of the response."""
         self._known: _KnownHead | None = None
         self._new_heads = 0
-        """Heads that were not the known one, since the last that was."""
+        """Heads since the last one that was the known one."""
         self._missing = 0
-        """Bytes of the body that have not come, behind the known head."""
+        """Bytes of the body after a known head that have not arrived."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether no response is on its way."""
+        """Whether no response is awaited."""
         return self._response is None
-
-    @property
-    def transport(self) -> Any:
-        """The asyncio transport."""
-        return self._transport
 
     @property
     def is_usable(self) -> bool:
         """Whether an idle connection can take a request.
 
-        The socket is looked at, too: the loop may not have run since the server has closed the connection. Of
-        an idle connection nothing else can be there to read.
+        Polls the socket, too: the loop may not have run since the server has closed the connection. An idle
+        connection that is readable is closed, or has sent unrequested data.
         """
-        if self._response is not None or self._transport is None or self._transport.is_closing():
+        if self._response is not None or self.transport is None or self.transport.is_closing():
             return False
         if self._poll is None:
             self._poll = select.poll()
@@ -255,7 +274,7 @@ class HttpConnection(asyncio.Protocol):
     ) -> None:
         """Write a request; `response` is filled in as it arrives.
 
-        `silent_seconds`: how long nothing may come before the connection counts as broken.
+        `silent_seconds`: after so long without data the connection counts as broken.
         """
         self._response = response
         response._connection = self
@@ -277,13 +296,13 @@ class HttpConnection(asyncio.Protocol):
         """Write a request. Not by `writelines`: that of asyncio's own loop from Python 3.12 on neither pauses
         the protocol nor ever finishes with empty data."""
         if body and len(body) > LARGEST_JOINED:
-            self._transport.write(head)
-            self._transport.write(body)
+            self.transport.write(head)
+            self.transport.write(body)
         else:
-            self._transport.write(head + body if body else head)
+            self.transport.write(head + body if body else head)
 
     def _begin(self, head: bytes, body: bytes | None) -> None:
-        """Write the first request, and read what has come before it: some servers answer at once."""
+        """Write the first request, and read what has arrived before it: some servers answer at once."""
         early, self._early = self._early, None
         if not self.is_closed:
             self._write(head, body)
@@ -297,13 +316,13 @@ class HttpConnection(asyncio.Protocol):
     def _write_directly(self, data: bytes) -> None:
         """Write to the socket: the loop would do so only when it runs."""
         count = 0
-        if not self._transport.is_closing() and not self._transport.get_write_buffer_size():
+        if not self.transport.is_closing() and not self.transport.get_write_buffer_size():
             try:
                 count = os.write(self.descriptor, data)
             except OSError:
                 pass  # the transport finds out why
         if count < len(data):
-            self._transport.write(data[count:])
+            self.transport.write(data[count:])
 
     def wait_shortly(self, response: Response, others: list[int]) -> None:
         """Read the socket until a response has settled, `SHORT_SECONDS` have passed, or one of the other
@@ -321,27 +340,24 @@ class HttpConnection(asyncio.Protocol):
             except OSError:
                 return
             if not data:
-                return  # the loop finds the end, too
+                return  # the loop notices the end, too
             self.data_received(data)
 
     # --- the end --------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """Close the connection: its response is not wanted any more."""
-        self._release()
+        """Close the connection: its response is no longer needed."""
+        self.release()
         self.close()
-
-    def hand_over(self) -> None:
-        """Leave the transport to another protocol: the response has opened a tunnel."""
-        self._release()
 
     def close(self) -> None:
         """Close the connection at once."""
-        if self._transport is not None:
-            self._transport.abort()
+        if self.transport is not None:
+            self.transport.abort()
 
-    def _release(self) -> Response | None:
-        """End the current request, and return its response."""
+    def release(self) -> Response | None:
+        """End the current request, and return its response. After a CONNECT another protocol then gets the
+        transport."""
         response, self._response = self._response, None
         self._first = None
         if response is not None:
@@ -352,7 +368,7 @@ class HttpConnection(asyncio.Protocol):
         return response
 
     def _fail(self, error: Exception) -> None:
-        response = self._release()
+        response = self.release()
         self.close()
         if response is not None:
             response.error = error
@@ -360,15 +376,15 @@ class HttpConnection(asyncio.Protocol):
 
     def _finish(self) -> None:
         """The response is complete."""
-        response = self._release()
+        response = self.release()
         assert response is not None
         response.is_complete = True
         self.read_on()
-        transport = self._transport
+        transport = self.transport
         if self.is_closed:
             pass
         elif transport.get_write_buffer_size():
-            transport.abort()  # it has answered before it has read all
+            transport.abort()  # the server has answered before it has read all
         elif not self._keeps_alive or self._has_more:
             transport.close()
         elif not transport.is_closing():
@@ -376,23 +392,23 @@ class HttpConnection(asyncio.Protocol):
         response.settle()
 
     def _listen(self) -> None:
-        """End the connection if nothing has come for too long."""
+        """End the connection if no data has arrived for too long."""
         left = self._heard_at + self._silent_seconds - self._loop.time()
         if left > 0:
             self._silence = self._loop.call_later(left, self._listen)
         elif self._response is not None:
             self._fail(BrokenConnection("no data for too long"))
 
-    # --- asyncio's side -------------------------------------------------------------------------------
+    # --- called by asyncio -------------------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
-        self._transport = transport
+        self.transport = transport
         self.descriptor = transport.get_extra_info("socket").fileno()
         self._is_plain = transport.get_extra_info("sslcontext") is None
 
     def data_received(self, data: bytes) -> None:
         response = self._response
-        if response is None:  # nothing was asked
+        if response is None:  # no request is in flight
             if self._early is None or len(self._early) > LONGEST_HEAD:
                 self.close()
             else:
@@ -420,38 +436,20 @@ class HttpConnection(asyncio.Protocol):
             self._has_more = True
         if self._is_over:
             if self._new_heads < MOST_NEW_HEADS:
-                self._keep_head(response)
+                self._new_heads += 1
+                if self._keeps_alive:
+                    self._known = known_head(self._first, response) or self._known
             self._finish()
         elif self._unproductive > LONGEST_HEAD + len(data):
             self._fail(BrokenConnection(f"its head is longer than {LONGEST_HEAD} bytes"))
         elif not self._in_head:
             if response.unread > MOST_UNREAD and not self._is_paused:
                 self._is_paused = True
-                self._transport.pause_reading()
+                self.transport.pause_reading()
             if response.is_settled or response.at_head or response.kind != JSON or self._is_paused:
                 response.settle()
 
     # --- heads that come again ------------------------------------------------------------------------
-
-    def _keep_head(self, response: Response) -> None:
-        """Keep the head of a response that is complete, if one like it tells where its body ends."""
-        self._new_heads += 1
-        assert self._first is not None
-        head, blank, _ = self._first.partition(b"\r\n\r\n")
-        length = response.header(b"content-length")
-        if (
-            blank
-            and response.status == 200
-            and length is not None
-            and length.isdecimal()
-            and 0 < int(length) < MOST_UNREAD
-            and response.header(b"transfer-encoding") is None
-            and self._keeps_alive
-            and not response.has_special_headers
-            # Each line is a header: no interim response was before it, and none ends otherwise.
-            and head.count(b"\r\n") == head.count(b"\n") == len(response.headers)
-        ):
-            self._known = _KnownHead(head + blank, int(length), response)
 
     def _take_known_head(self, response: Response, known: _KnownHead) -> None:
         self._new_heads = 0
@@ -464,7 +462,7 @@ class HttpConnection(asyncio.Protocol):
         response.headers = list(known.headers)
 
     def _take_counted(self, response: Response, data: bytes) -> None:
-        """Take a part of a body behind a known head; its end settles the response."""
+        """Take a part of a body after a known head; its end settles the response."""
         if len(data) > self._missing:
             self._has_more = True
             data = data[: self._missing]
@@ -479,10 +477,10 @@ class HttpConnection(asyncio.Protocol):
             response.settle()
 
     def read_on(self) -> None:
-        """Read the socket again: what came is read."""
+        """Read the socket again: the received data has been read."""
         if self._is_paused:
             self._is_paused = False
-            self._transport.resume_reading()
+            self.transport.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_closed = True
@@ -492,7 +490,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _end(self, error: Exception | None) -> None:
         """End the current response with the connection."""
-        response = self._release()
+        response = self.release()
         if response is None:
             return
         if error is None and self._until_end:
@@ -502,7 +500,7 @@ class HttpConnection(asyncio.Protocol):
         response.settle()
 
     def pause_writing(self) -> None:
-        self._unwritten = self._transport.get_write_buffer_size()
+        self._unwritten = self.transport.get_write_buffer_size()
         self._stall = self._loop.call_later(WRITE_SECONDS, self._watch_writing)
 
     def resume_writing(self) -> None:
@@ -512,12 +510,12 @@ class HttpConnection(asyncio.Protocol):
 
     def _watch_writing(self) -> None:
         """End the connection if the server has not taken anything."""
-        if self._transport.get_write_buffer_size() < self._unwritten:
+        if self.transport.get_write_buffer_size() < self._unwritten:
             self.pause_writing()
         else:
             self._fail(BrokenConnection(f"the server has not read for {WRITE_SECONDS:g} s"))
 
-    # --- the parser's side ----------------------------------------------------------------------------
+    # --- called by the parser ----------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         self._has_more = self._is_over
@@ -579,7 +577,7 @@ class HttpConnection(asyncio.Protocol):
 
 
 def _broken(error: Exception, data: bytes) -> Exception:
-    """Return why a parser has stopped at this data: a callback's own exception, or what is no HTTP."""
+    """Return why a parser has stopped at this data: a callback's own exception, or what is not HTTP."""
     if isinstance(error, HttpParserCallbackError) and isinstance(error.__context__, BrokenConnection):
         return error.__context__
     if isinstance(error, HttpParserUpgrade):

@@ -1,6 +1,10 @@
 """The cookies of one origin, as far as MCP needs them: load balancers route sessions by them (RFC 6265).
 
 They go back to the origin that has set them and nowhere else, whatever their domain and path say. No I/O.
+
+Why not `http.cookiejar`: it takes requests and responses of urllib, imports 46 modules (the rest of this
+client 32), and its rules of domains and paths must not apply here. `http.cookies` does not decide what has
+expired, and its parser stops at an unusual character.
 """
 
 from __future__ import annotations

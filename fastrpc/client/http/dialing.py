@@ -4,6 +4,11 @@ A name with several addresses is tried at them in turn, each with a head start (
 verified. Proxies are those of HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, or of the system's settings; a
 server on this machine is reached directly. To an https server the proxy opens a tunnel (CONNECT), to an http
 server it passes on requests with a whole URL. All of it has `CONNECT_SECONDS`.
+
+Kept libraries do the work here: asyncio or uvloop resolves and connects, `ssl` verifies, `urllib.request`
+reads the proxies, certifi has certificates. The order of addresses is ours, because uvloop has no
+`happy_eyeballs_delay`, and aiohappyeyeballs would be a dependency of every installation for some 40 lines.
+The tunnel is ours, because a client of another library would own the socket.
 """
 
 from __future__ import annotations
@@ -40,8 +45,8 @@ class CannotConnect(Exception):
 
 
 class Route:
-    """The way to one server. Raises OSError for a file of certificates that cannot be used, CannotConnect for
-    a proxy of the environment that cannot."""
+    """How to reach one server. Raises OSError for a file of certificates that cannot be used, CannotConnect
+    for a proxy of the environment that cannot be used."""
 
     def __init__(self, remote: Remote) -> None:
         self.awaited = ""
@@ -64,7 +69,7 @@ class Route:
         return f"http://{authority(self._origin)}{target}" if self.passes_on else target
 
     def fields(self) -> bytes:
-        """Return the header lines that each request needs on this way."""
+        """Return the header lines that each request to this server needs."""
         return self._proxy.fields if self.passes_on and self._proxy is not None else b""
 
     async def dial(self, on_idle: Callback, on_closed: Callback) -> HttpConnection:
@@ -161,7 +166,7 @@ class Route:
             raise CannotConnect(f"the proxy {authority(proxy.origin)} refuses it (status {status})")
         if response.unread:
             raise CannotConnect(f"the proxy {authority(proxy.origin)} sent data before the TLS handshake")
-        connection.hand_over()
+        connection.release()
 
 
 class _Proxy:
@@ -296,7 +301,7 @@ def _keep_alive_options() -> list[tuple[int, int, int]]:
 
 
 def _ignored(connection: HttpConnection) -> None:
-    """What becomes of the connection below a tunnel is seen by the one in it."""
+    """The connection in a tunnel sees the events of the one below it."""
 
 
 def _why(error: Exception) -> str:

@@ -83,7 +83,7 @@ class Events:
                 if rest[start] == 10:
                     start += 1
             search = max(start, self._searched)
-            if lf < search:  # or it would be looked for again behind each CR
+            if lf < search:  # or it would be searched again after each CR
                 lf = rest.find(b"\n", search)
                 lf = len(rest) if lf < 0 else lf
             cr = rest.find(b"\r", search, lf)

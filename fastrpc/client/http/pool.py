@@ -1,7 +1,7 @@
 """The connections to one server: idle ones are used again, the latest first; others are made when needed.
 
-An idle connection is closed after some seconds. Requests beyond the bound wait for a connection, but not
-those on which the ones in flight may depend. How a connection is made is left to `dialing`.
+An idle connection is closed after some seconds. Requests beyond the bound wait for a connection, except those
+on which requests in flight may depend. Making a connection is left to `dialing`.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class Pool:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._call_next()  # it is somebody else's
+                self._call_next()  # the turn passes to the next waiter
             raise
 
     def _call_next(self) -> None:
-        """Wake who has waited longest."""
+        """Wake the task that has waited longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -108,7 +108,7 @@ class Pool:
             self._timer = self._loop.call_later(IDLE_SECONDS, self._expire)
 
     def _expire(self) -> None:
-        """Close what has been idle for too long: the first ones, as the latest are used first."""
+        """Close connections that have been idle for too long: the first ones, as the last are used first."""
         self._timer = None
         oldest = monotonic() - IDLE_SECONDS
         while self._idle and self._idle[0].idle_since <= oldest:

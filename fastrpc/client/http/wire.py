@@ -40,7 +40,7 @@ LAST_WORDS = 64 * 1024
 """Bytes of an error body."""
 
 MOST_STARTS = 16
-"""Beginnings of heads that are kept."""
+"""Beginnings of heads that are stored."""
 
 STREAM = "text/event-stream"
 
@@ -321,7 +321,7 @@ class Wire:
         return response
 
     def _open_pool(self) -> None:
-        """Find the way to the server. Raises OSError and CannotConnect."""
+        """Find the route to the server. Raises OSError and CannotConnect."""
         self._route = Route(self.remote)
         self._pool = Pool(self._route.dial)
 

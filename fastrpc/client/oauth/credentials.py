@@ -52,7 +52,7 @@ class Credentials:
         self._asked: set[str] = set()
         """The scopes for which a login was made on this connection."""
         self._failure: str | None = None
-        """Why no more logins are begun."""
+        """Why no further login is started."""
         self.hold: Callable[[bool], object] | None = None
         for secret in (auth.client_secret, getattr(auth, "private_key", None)):
             if secret is not None:

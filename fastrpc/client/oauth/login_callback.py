@@ -155,7 +155,7 @@ def _has_screen() -> bool:
 
 
 def _open_system_browser(url: str) -> None:
-    """Start the browser in a process of its own: what it writes must not get into our standard output, which
+    """Start the browser in a separate process: its output must not get into our standard output, which
     may be a protocol's."""
     import subprocess
     import sys
@@ -175,4 +175,4 @@ def _open_system_browser(url: str) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        pass  # the address stands on standard error
+        pass  # standard error shows the address

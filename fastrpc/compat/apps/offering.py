@@ -1,4 +1,4 @@
-"""The pages that render a server's interfaces, among its resources: behind all others, as FastMCP lists
+"""The pages that render a server's interfaces, among its resources: after all others, as FastMCP lists
 them."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from fastrpc.compat.apps.renderer import APPS, renderer_at
 from fastrpc.compat.components.definitions import definition_of
 from fastrpc.compat.components.objects import Resource
-from fastrpc.compat.components.order import stay_last
+from fastrpc.compat.registered.order import stay_last
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

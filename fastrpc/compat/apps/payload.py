@@ -1,7 +1,7 @@
 """The JSON of an interface: which tools it calls, by addresses first, then by the names of the server that
 sends it.
 
-The addresses that names stand for are in its ``_meta.fastmcp.toolNames``, as in FastMCP: a server around this
+The addresses of the names are in its ``_meta.fastmcp.toolNames``, as in FastMCP: a server around this
 one finds them there and puts in its own names.
 """
 

@@ -60,7 +60,7 @@ def renderer_at(uri: object) -> Renderer | None:
 
 
 def pages_last(resources: list[Any]) -> list[Any]:
-    """Return resources in their order, but such pages behind all others, as FastMCP lists them."""
+    """Return resources in their order, but such pages after all others, as FastMCP lists them."""
     return sorted(resources, key=lambda each: str(each.uri) in _renderers) if _renderers else resources
 
 

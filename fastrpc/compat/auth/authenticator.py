@@ -1,4 +1,4 @@
-"""Puts a verifier behind fastrpc's check of bearer tokens: the source of tokens, the challenge, the metadata.
+"""Has fastrpc's check of bearer tokens call a verifier: the source of tokens, the challenge, the metadata.
 
 A verifier is called for each request, except a `JWTVerifier` that no subclass has changed: what it says of a
 token holds for at most a minute, so that the token's next requests take the fast path. The principal is what

@@ -2,7 +2,7 @@
 
 A check is a function of an `AuthContext` that returns True or False, or an awaitable of that. One that raises
 refuses; what else than `AuthorizationError` it raises is logged. Where they are called is left to
-`fastrpc.compat.authorization`.
+`fastrpc.compat.highlevel.authorization`.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ class JWTVerifier(Checking, TokenVerifier):
             raise InvalidToken("the token is for another audience")
 
     def _validate_issuer(self, issuer: Any) -> bool:
-        """Whether an issuer is accepted: a subclass may have a rule of its own."""
+        """Whether an issuer is accepted: a subclass may have another rule."""
         return isinstance(issuer, str) and issuer in _listed(self.issuer)
 
 

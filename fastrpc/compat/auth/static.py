@@ -39,7 +39,7 @@ class StaticTokenVerifier(Checking, TokenVerifier):
         digest = _digest(token)
         found: dict[str, Any] | None = None
         for known, claims in self.tokens.items():
-            if compare_digest(digest, _digest(known)):  # all are compared: the time tells nothing
+            if compare_digest(digest, _digest(known)):  # all are compared: the time reveals nothing
                 found = claims
         if not found:
             return None

@@ -97,7 +97,7 @@ class ClientEndpoint:
             await self._clients.pop().close()
 
     def proxy(self) -> Any:
-        """Return a server that stands for this one, to mount it beside others. Raises DefinitionError."""
+        """Return a proxy of this server, to mount it beside others. Raises DefinitionError."""
         from fastrpc.server import Server
 
         if not isinstance(self.target, list):

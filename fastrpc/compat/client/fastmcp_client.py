@@ -15,7 +15,7 @@ import os
 from dataclasses import dataclass
 
 from fastrpc._core.call_result import CallResult
-from fastrpc.compat.answers import not_offered
+from fastrpc.compat.calls import not_offered
 from fastrpc.compat.client import callbacks
 from fastrpc.compat.client.endpoints import endpoint_of
 from fastrpc.compat.client.sessions import ClientSession, seconds_of

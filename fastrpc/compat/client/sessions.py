@@ -110,7 +110,7 @@ def streamablehttp_client(
     url: str, headers: Mapping[str, str] | None = None, *limits: object, auth: Any = None, **others: object
 ) -> StreamsManager:
     """Lead to the server at a URL, as up to 1.x of the SDK: the third value returns the session's id, which
-    is not told here: None. `auth` is a bearer token; time limits are the session's.
+    is not known here: None. `auth` is a bearer token; time limits are the session's.
 
     Entering raises ImportError without httptools, and NotOffered for another `auth`.
     """

@@ -114,7 +114,7 @@ def _script(path: str | Path, ending: str, language: str) -> str:
 
 
 class UvStdioTransport(StdioTransport):
-    """A server that uv runs: a command or, with `module`, a Python module, in an environment of its own."""
+    """A server that uv runs: a command or, with `module`, a Python module, in a separate environment."""
 
     def __init__(
         self,

@@ -10,9 +10,9 @@ from copy import copy
 from fastrpc import running_call
 from fastrpc.compat.components.described_tool import DescribedTool
 from fastrpc.compat.components.tools import FunctionTool
-from fastrpc.compat.contents_meta import with_meta
 from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.functions import adapted
+from fastrpc.compat.functions.contents_meta import with_meta
 from fastrpc.compat.values import plain, prompt_value, resource_value, tool_value
 from fastrpc.definitions.handler import made
 from fastrpc.definitions.prompt import Prompt as PromptDefinition

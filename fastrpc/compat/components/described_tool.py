@@ -1,4 +1,4 @@
-"""A tool that is known by its descriptor: low-level servers, and tool objects with a ``run`` of their own."""
+"""A tool that is known by its descriptor: of a low-level server, or an object whose class has ``run``."""
 
 from __future__ import annotations
 

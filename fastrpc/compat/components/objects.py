@@ -45,7 +45,7 @@ class Component(ModelType):
     _others: dict[str, Any] | None = None
     """Members of the descriptor that another server has sent and no version of MCP names."""
     is_docstring = False
-    """Whether the description is the docstring of the function as it stands there."""
+    """Whether the description is the docstring of the function, unchanged."""
 
     OPTIONS: tuple[str, ...] = (
         *("name", "title", "description", "tags", "meta", "icons", "version", "auth", "enabled"),
@@ -114,7 +114,7 @@ class Prompt(Component):
 
     @property
     def key(self) -> str:
-        """What tells a prompt from others: its name."""
+        """What identifies a prompt: its name."""
         return self.name or type(self).__name__
 
     @classmethod
@@ -219,7 +219,7 @@ class Resource(Component):
 
     @property
     def key(self) -> str:
-        """What tells a resource from others: its URI."""
+        """What identifies a resource: its URI."""
         return self.uri
 
     @classmethod
@@ -361,7 +361,7 @@ class ResourceTemplate(Component):
 
     @property
     def key(self) -> str:
-        """What tells a template from others: its URI template."""
+        """What identifies a template: its URI template."""
         return self.uri_template
 
     def options(self) -> dict[str, Any]:

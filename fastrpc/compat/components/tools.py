@@ -1,7 +1,7 @@
 """Tools as objects: `Tool`, `FunctionTool`, and tools made of other tools (`Tool.from_tool`).
 
 An object is what a server is given or shows; a call of a `FunctionTool` that was added costs what a decorated
-function costs. A subclass of `Tool` with a ``run`` of its own is called through it, with its arguments as the
+function costs. A subclass of `Tool` that overrides ``run`` is called through it, with its arguments as the
 client sent them.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 from contextvars import ContextVar
 from types import FunctionType
 
-from fastrpc.compat.declaring import tool_definition
+from fastrpc.compat.calls.typed_content import typed_block
 from fastrpc.compat.dialect import FASTMCP
 from fastrpc.compat.errors import tool_error
 from fastrpc.compat.field_types import FieldType, ModelType
+from fastrpc.compat.functions.declaring import tool_definition
 from fastrpc.compat.models import dumped, typed
-from fastrpc.compat.typed_content import typed_block
 from fastrpc.compat.values import ToolResult
 from fastrpc.errors import ArgumentError, DefinitionError
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from typing_extensions import Unpack
 
 from fastrpc.compat.dialect import Dialect
-from fastrpc.compat.server_settings import FastMCPSettings
+from fastrpc.compat.highlevel.settings import FastMCPSettings
 from fastrpc.engine.dispatcher import Dispatcher
 from fastrpc.engine.runtime import Runtime
 from fastrpc.options import AsgiOptions

@@ -1,4 +1,4 @@
-"""The options of `run` and of the ASGI applications, and what fastrpc's own server is told for them.
+"""The options of `run` and of the ASGI applications, and the options of fastrpc's own server for them.
 
 An option that was given precedes the server's settings. An unknown one is an error that names the nearest
 known. Imported when a server is served over HTTP; no I/O.

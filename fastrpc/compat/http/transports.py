@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.sse import SseSession
 
 MCP, STREAM, MESSAGES = "/mcp", "/sse", "/messages"
-"""The paths of an application that the program mounts at paths of its own."""
+"""The paths of an application that the program mounts where it wants."""
 
 WITHOUT_AUTHORIZATION = {"auth": None}
 
@@ -189,7 +189,7 @@ class MessageWriter:
 
 
 class SseStream:
-    """One connection of an `SseServerTransport`; stands for both its streams."""
+    """One connection of an `SseServerTransport`, in the place of both its streams."""
 
     def __init__(self, transport: SseServerTransport, scope: Mapped, receive: Receive, send: Send) -> None:
         self._transport = transport

@@ -1,6 +1,6 @@
 """The request context and the session of the official SDK's low-level server, on fastrpc's own `Context`.
 
-A session stands for one client's connection: it may be kept, and notify the client when no call runs. What
+A session represents one client's connection: it may be kept, and notify the client when no call runs. What
 belongs to a call (progress, requests to the client) needs the running one. Both are made when a handler asks
 for them.
 """
@@ -234,7 +234,7 @@ class ServerSession:
     def _changed(self, kind: str, name: str) -> Done:
         if not self._is_stateless:
             return self._notify(f"notifications/{name}/list_changed", None)
-        self._server.runtime.announce("list_changed", kind)
+        self._server.runtime.announcements.announce("list_changed", kind)
         return DONE
 
     def send_notification(self, notification: Any, related_request_id: object = None) -> Done:

@@ -95,7 +95,7 @@ class RequestHandlers:
 
 
 def typed_union() -> Any:
-    """Return the SDK's ServerResult, a model of its own in 1.x; None elsewhere."""
+    """Return the SDK's ServerResult, which is a model in 1.x; None elsewhere."""
     import sys
 
     union = getattr(sys.modules.get("mcp.types"), "ServerResult", None)

@@ -22,7 +22,8 @@ from fastrpc.compat.sdk2.cache_hints import caching
 from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.tool import Tool
 from fastrpc.engine.list_pages import ListPages
-from fastrpc.engine.runtime import Runtime
+from fastrpc.engine.runtime import Runtime, made_once
+from fastrpc.engine.visibility import ServerDescription
 from fastrpc.errors import InvalidParams, ToolError
 from fastrpc.methods import Method
 from fastrpc.protocol.versions import VERSIONS, known
@@ -256,7 +257,7 @@ def _call_tool(
     arguments = request.params["arguments"]
     if not isinstance(arguments, dict):
         raise InvalidParams("arguments: expected an object")
-    plan: Plan = runtime._plan_of(calls.unlisted(name, lambda: find(name)))
+    plan: Plan = runtime.plans.of_tool(calls.unlisted(name, lambda: find(name)))
     return dispatcher.begin(request, plan, [arguments])
 
 
@@ -267,28 +268,23 @@ class HintedPages(ListPages):
         return caching(self.server.hints, version, what)
 
 
-class LowLevelRuntime(Runtime):
-    """The runtime of a low-level server: what it declares follows from its handlers."""
-
-    server: Any
-
-    def _make_pages(self) -> ListPages:
-        return HintedPages(self.server, self, self.results)
+class LowLevelDescription(ServerDescription):
+    """What a low-level server declares follows from its handlers."""
 
     def capabilities(self, version: str) -> dict[str, Any]:
-        declared: dict[str, Any] = self.server.declared_capabilities()
+        declared: dict[str, Any] = self._state.server.declared_capabilities()
         found = {"extensions": self.extensions, **declared}
         return known("ServerCapabilities", found, version)
 
     @property
     def has_tools(self) -> bool:
-        """Whether tools were added to the server itself, beside its handlers."""
-        return any(not isinstance(tool, ListedTool) for tool in self.registries.tools)
+        """Whether tools were added to the server itself, besides its handlers."""
+        return any(not isinstance(tool, ListedTool) for tool in self._state.registries.tools)
 
     @property
     def has_templates(self) -> bool:
         """The same for templates."""
-        return len(self.registries.templates) > 0
+        return len(self._state.registries.templates) > 0
 
     @property
     def has_subscriptions(self) -> bool:
@@ -299,6 +295,17 @@ class LowLevelRuntime(Runtime):
     def has_logging(self) -> bool:
         """Whether clients may set a level, without a handler for it: for messages of such tools."""
         return self.has_tools
+
+
+class LowLevelRuntime(Runtime):
+    """The runtime of a low-level server."""
+
+    server: Any
+    description_type = LowLevelDescription
+
+    @made_once
+    def pages(self) -> ListPages:
+        return HintedPages(self.server, self.filters, self.results)
 
     def replace_tools(self, gone: list[str], new: list[ListedTool]) -> None:
         """Register other tools. No client is notified: one of them has asked for the list."""

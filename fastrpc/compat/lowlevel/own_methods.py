@@ -52,7 +52,7 @@ SUBSCRIPTIONS = ("resources/subscribe", "resources/unsubscribe")
 
 
 class ParamsSignature(PassedSignature):
-    """Hands all arguments over as one dict, and the Context behind it."""
+    """Hands all arguments over as one dict, and the Context after it."""
 
     __slots__ = ("check",)
 
@@ -130,7 +130,7 @@ class MethodEncoder:
         meta = result.pop("_meta", None)
         kind_of_result = result.pop("resultType", None)
         if version == STATELESS and kind_of_result not in (None, "complete"):
-            described = {**(meta or {}), SERVER_KEY: runtime.server_info_of(version)}
+            described = {**(meta or {}), SERVER_KEY: runtime.description.info_of(version)}
             return to_json({**result, "resultType": kind_of_result, "_meta": described})
         if request.method in LISTS:
             member, kind = LISTS[request.method]
@@ -194,13 +194,13 @@ class OwnMethods:
         served = VERSIONS if before is None else before.versions
 
         def serve(dispatcher: Dispatcher, request: Request) -> bytes | None:
-            plan = dispatcher.runtime.plan_for(handler, METHOD_ENCODER)
+            plan = dispatcher.runtime.plans.of_handler(handler, METHOD_ENCODER)
             return dispatcher.begin(request, plan, [request.params])
 
         self.METHODS[method] = Method(served if versions is None else tuple(versions), serve)
 
     def handle_notification(self, method: str, handle: Callable[..., Awaitable[None]]) -> None:
-        """Have a function take a notification, in a task of its own; its exceptions are logged."""
+        """Have a function take a notification, in a separate task; its exceptions are logged."""
         before = methods.NOTIFICATIONS.get(method)
         tasks: set[Any] = set()
 

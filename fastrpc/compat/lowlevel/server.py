@@ -63,7 +63,7 @@ _DECLARED = {
     "logging/setLevel": "logging",
     "completion/complete": "completions",
 }
-"""The capability that a handler stands for."""
+"""The capability of each handler."""
 
 
 _STATELESS = "fastrpc.compat: run has no stateless=True for streams; serve over HTTP by server.run(http=…)"
@@ -310,7 +310,7 @@ class Server(PlainServer):
         """What is around each message, the outermost first: ``async def middleware(ctx, call_next)``; see
         `fastrpc.compat.sdk2.middleware`. The list may be changed."""
         if self._middleware is None:
-            from fastrpc.compat.interception import MiddlewareList
+            from fastrpc.compat.highlevel.middleware import MiddlewareList
 
             self._middleware = MiddlewareList(self._middleware_changed)
         return self._middleware
@@ -434,7 +434,7 @@ class Server(PlainServer):
         )
 
     def declared_capabilities(self) -> dict[str, Any]:
-        """Return the capabilities that clients are told: those passed to ``run``, else by the handlers."""
+        """Return the capabilities that are declared: those passed to ``run``, else by the handlers."""
         options = self._options
         given = self.get_capabilities() if options is None else options.capabilities
         declared: dict[str, Any] = plain(given)
@@ -459,12 +459,10 @@ class Server(PlainServer):
     def runtime(self) -> LowLevelRuntime:
         runtime: Any = self._runtime
         if runtime is None:
-            runtime = self._runtime = LowLevelRuntime(
-                self, self._features, self._hooks, self._guards, self._mounts, self._upstream
-            )
+            runtime = self._runtime = LowLevelRuntime(self, self._features)
             runtime.honours_everything = self._honours_everything
             if self._options is not None:
-                runtime.instructions = self._options.instructions
+                runtime.description.instructions = self._options.instructions
             self._set_around(runtime)
         found: LowLevelRuntime = runtime
         return found
@@ -488,7 +486,7 @@ class Server(PlainServer):
     def run(self, *streams: Any, **options: Any) -> Any:
         """Serve a client over two streams: ``await server.run(read_stream, write_stream, options)``.
 
-        The streams of `stdio_server` stand for standard input and output; others must be streams of messages
+        The streams of `stdio_server` are standard input and output; others must be streams of messages
         as the SDK's transports have them. `raise_exceptions` has no effect. Without streams it
         is the method of `fastrpc.Server`, which does not return a coroutine.
         """
@@ -519,13 +517,13 @@ class Server(PlainServer):
             await self.serve(MessageStreams(read_stream, write_stream))
 
     def _take_options(self, options: Any) -> None:
-        """Declare what was passed to ``run`` from now on; clients that are connected have been told."""
+        """Declare what was passed to ``run`` from now on; clients that are connected have the former."""
         if options is not None:
             self._options = options
             runtime = self._runtime
             if runtime is not None:
-                runtime.server_info = self.info
-                runtime.instructions = options.instructions
+                runtime.description.info = self.info
+                runtime.description.instructions = options.instructions
 
 
 def _caller(function: Any, request_name: str) -> Callable[[dict[str, Any]], Awaitable[Any]]:

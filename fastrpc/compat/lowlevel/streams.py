@@ -28,7 +28,7 @@ MOST_UNSENT = 1024 * 1024
 
 
 class MessageStreams(Transport):
-    """A client behind two streams."""
+    """A client that is connected by two streams."""
 
     remote = False
 

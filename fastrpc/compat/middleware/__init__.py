@@ -1,6 +1,6 @@
-"""Middleware classes, as FastMCP has them: objects whose coroutines are around a server's requests.
+"""FastMCP's middleware classes: objects whose coroutines are called around a server's requests.
 
-`base` has what programs derive their own from, the other modules the ready ones; `chain` puts those of one
-server around its calls and lists (`fastrpc.engine.wrappers`). What no middleware of a server overrides is not
-wrapped: a class with `on_list_tools` alone leaves calls as they are. Imported by the first middleware.
+`base` has the class that programs derive theirs from, the other modules the ready ones. What calls them is
+`fastrpc.compat.interception.chain`, for calls and lists whose hook a class overrides: with `on_list_tools`
+alone, calls do not change. Imported by the first middleware.
 """

@@ -10,9 +10,9 @@ from collections import OrderedDict
 from time import monotonic
 
 from fastrpc.compat.errors import NotOffered
+from fastrpc.compat.interception.results import replaced, seen_prompt_result, seen_resource_result
+from fastrpc.compat.interception.results import seen_tool_result as seen_tool
 from fastrpc.compat.middleware.base import Middleware, MiddlewareContext
-from fastrpc.compat.middleware.results import replaced, seen_prompt_result, seen_resource_result
-from fastrpc.compat.middleware.results import seen_tool_result as seen_tool
 from fastrpc.compat.values import PromptResult, ResourceResult
 from fastrpc.content import Contents
 from fastrpc.content import ToolResult as PlainResult

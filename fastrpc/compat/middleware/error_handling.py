@@ -7,7 +7,7 @@ import logging
 
 from fastrpc.compat.errors import McpError, NotFoundError, ValidationError
 from fastrpc.compat.middleware.base import Middleware, MiddlewareContext
-from fastrpc.compat.middleware.logs import Log
+from fastrpc.compat.middleware.records import Log
 from fastrpc.errors import ArgumentError, InvalidParams, ProtocolError, ResourceNotFound, UnknownName
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from time import perf_counter
 
 from fastrpc.compat import models
 from fastrpc.compat.middleware.base import Middleware, MiddlewareContext
-from fastrpc.compat.middleware.logs import Log
+from fastrpc.compat.middleware.records import Log
 from fastrpc.errors import FAILURES
 
 TYPE_CHECKING = False

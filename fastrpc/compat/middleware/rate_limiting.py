@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 REFUSED = -32000
 ANYBODY = "global"
-"""The client where no function tells them apart."""
+"""The client where no function distinguishes clients."""
 
 
 class RateLimitError(McpError):
@@ -80,7 +80,7 @@ MOST_CLIENTS = 10_000
 
 
 class _PerClient(Middleware):
-    """Has a limiter for each client that `get_client_id` tells apart."""
+    """Has a limiter for each client that `get_client_id` distinguishes."""
 
     def __init__(self, get_client_id: ClientId | None) -> None:
         self.get_client_id = get_client_id

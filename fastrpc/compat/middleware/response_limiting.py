@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import logging
 
+from fastrpc.compat.interception.results import replaced
 from fastrpc.compat.middleware.base import Middleware, MiddlewareContext
-from fastrpc.compat.middleware.logs import Log
-from fastrpc.compat.middleware.results import replaced
+from fastrpc.compat.middleware.records import Log
 from fastrpc.compat.values import ToolResult
 from fastrpc.content import block_of
 from fastrpc.json_encoding import to_json

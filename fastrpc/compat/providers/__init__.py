@@ -1,5 +1,5 @@
-"""Providers: where the components of a server come from, beside its registries.
+"""FastMCP's providers: where the components of a server come from, besides its registries.
 
-`base` has the class that programs derive theirs from; each ready one has a module of its own. What asks them
-is `fastrpc.compat.composed`.
+`base` has the class that programs derive theirs from, the other modules the ready ones. What asks them is
+`fastrpc.compat.composition.chain`.
 """

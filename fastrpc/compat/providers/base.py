@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 
 from fastrpc.compat.components.versions import highest, wanted
-from fastrpc.compat.composed import report_failure
+from fastrpc.compat.composition.chain import report_failure
 from fastrpc.compat.transforms.base import looked_up, transformed
 from fastrpc.compat.transforms.selecting import Visibility
 from fastrpc.errors import FAILURES

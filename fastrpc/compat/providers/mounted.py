@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 
 from fastrpc.compat.components.objects import prompt_arguments
-from fastrpc.compat.composed import ComposedChain
+from fastrpc.compat.composition.chain import ComposedChain
 from fastrpc.compat.providers.base import Provider, TransformedProvider
 from fastrpc.compat.transforms.namespace import Namespace
 from fastrpc.content import Contents, Received
@@ -143,7 +143,7 @@ _PASSING: dict[str, type] = {
 
 
 def _moved(value: Any, uri: str) -> Any:
-    """Return what was read at a URI of its own server, without that: it has another one here."""
+    """Return what another server has read, without its URI there: the resource has another one here."""
     if not isinstance(value, list) or not all(isinstance(part, Contents) for part in value):
         return value
     parts = [copy(part) for part in value]

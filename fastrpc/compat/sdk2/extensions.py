@@ -1,6 +1,6 @@
 """Extensions of a server of the official SDK 2.x: ``MCPServer("name", extensions=[…])``.
 
-An extension declares its name and settings, and may add tools, resources and methods of its own, and a
+An extension declares its name and settings, and may add tools, resources and methods, and a
 coroutine around calls of tools. A server without extensions pays nothing.
 """
 

@@ -13,14 +13,14 @@ from functools import partial
 from json import loads
 from types import SimpleNamespace
 
+from fastrpc.compat.calls.typed_content import ReplacedResult
 from fastrpc.compat.errors import McpError
+from fastrpc.compat.interception.calls import CALL_OF, KINDS
+from fastrpc.compat.interception.listed import ListedComponent, component_of
 from fastrpc.compat.lowlevel.context import NotificationContext, RequestContext
 from fastrpc.compat.lowlevel.own_methods import current
 from fastrpc.compat.lowlevel.values import HandlerError, WholeResult, error_of, result_of
-from fastrpc.compat.middleware.calls import CALL_OF, KINDS
-from fastrpc.compat.middleware.components import ListedComponent, component_of
 from fastrpc.compat.models import typed
-from fastrpc.compat.typed_content import ReplacedResult
 from fastrpc.content import Block, Contents
 from fastrpc.definitions.prompt import Message
 from fastrpc.errors import FAILURES, ProtocolError
@@ -185,7 +185,7 @@ class HandshakeChain(WireChain):
 
 
 class _Run:
-    """One call within the middleware: its result as JSON, and what that stands for."""
+    """One call within the middleware: its result as JSON, and as an object."""
 
     def __init__(self, server: Any, seen: Any, call: CallInfo) -> None:
         self._server = server

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from fastrpc.compat.context import AcceptedElicitation, CancelledElicitation, Context, DeclinedElicitation
-from fastrpc.compat.parameters import Injected
+from fastrpc.compat.functions.parameters import Injected
 from fastrpc.definitions.handler import is_async, name_of
 from fastrpc.errors import DefinitionError, ToolError
 from fastrpc.schema.annotations import peel, resolve
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fastrpc.compat.dependencies import Resolution
+    from fastrpc.compat.functions.dependencies import Resolution
 
 Model = TypeVar("Model")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastrpc.compat.dialect import SDK_2
 from fastrpc.engine.list_pages import ListPages
-from fastrpc.engine.runtime import Runtime
+from fastrpc.engine.runtime import Runtime, made_once
 from fastrpc.errors import DefinitionError
 from fastrpc.server import Server
 
@@ -100,7 +100,7 @@ class SdkParts(Server):
     def _screening(self, security: Any) -> Any:
         """Return what says which values the variables of a template may have: its own rules (None: anything
         goes, but in the SDK), or the server's."""
-        from fastrpc.compat.resource_security import DEFAULT_RESOURCE_SECURITY, InheritSecurity
+        from fastrpc.compat.components.resource_security import DEFAULT_RESOURCE_SECURITY, InheritSecurity
 
         means_default = (..., None) if self.dialect is SDK_2 else (...,)
         if security not in means_default and not isinstance(security, InheritSecurity):
@@ -146,9 +146,7 @@ class SdkParts(Server):
             from fastrpc import methods
 
             features: Any = self._own_methods or methods
-            found = self._runtime = CompatRuntime(
-                self, features, self._hooks, self._guards, self._mounts, self._upstream
-            )
+            found = self._runtime = CompatRuntime(self, features)
             found.secret = self._key
             self._set_around(found)
         elif self._own_methods is not None:
@@ -171,5 +169,6 @@ class CompatPages(ListPages):
 class CompatRuntime(Runtime):
     """The runtime of a compat server."""
 
-    def _make_pages(self) -> ListPages:
-        return CompatPages(self.server, self, self.results)
+    @made_once
+    def pages(self) -> ListPages:
+        return CompatPages(self.server, self.filters, self.results)

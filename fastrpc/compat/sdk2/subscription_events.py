@@ -140,7 +140,7 @@ def listen_to(bus: Any, server: Any) -> None:
     def take(event: Any) -> None:
         uri = getattr(event, "uri", None)
         if uri is not None:
-            server.runtime.notify_resource_updated(str(uri))
+            server.runtime.announcements.resource_updated(str(uri))
             return
         for dispatcher in list(server.runtime.dispatchers):
             dispatcher.list_changed(event.kind)

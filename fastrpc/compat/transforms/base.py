@@ -51,7 +51,7 @@ async def looked_up(
 
 
 class AddressesThrough(Addresses):
-    """The addresses of a server behind the transforms of providers, and of servers, the innermost first."""
+    """The addresses of a server within the transforms of providers and servers, the innermost first."""
 
     __slots__ = ("_stages",)
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from fastrpc.errors import ToolError
-from fastrpc.human_input.choices import Choice
 from fastrpc.settings import ASK_TERMINAL
+from fastrpc.terminal.choices import Choice
 
 YES, NO = "Approve", "Reject"
 
@@ -16,11 +16,12 @@ async def accepts(question: str) -> bool:
     if not ASK_TERMINAL.read():
         raise ToolError("ASK_TERMINAL is not set")
     try:
-        from fastrpc.human_input import terminal
+        from fastrpc.terminal.device import NoTerminal
+        from fastrpc.terminal.menu_dialog import ask
     except ImportError:
         raise ToolError("this system has no terminals") from None
     try:
-        action, answers = await terminal.ask([Choice("May it run?", [NO, YES])], question)
-    except terminal.NoTerminal as error:
+        action, answers = await ask([Choice("May it run?", [NO, YES])], question)
+    except NoTerminal as error:
         raise ToolError(str(error)) from None
     return action == "accept" and answers == [YES]

@@ -31,20 +31,6 @@ class Binding:
     `texts` are the arguments that are strings; `rest_digests` maps the name of each to the digest of all
     other arguments."""
 
-    __slots__ = (
-        "call_digest",
-        "caller",
-        "digest",
-        "kind",
-        "name",
-        "policy",
-        "rest_digests",
-        "schema",
-        "server",
-        "shown",
-        "texts",
-    )
-
     def __init__(
         self,
         *,

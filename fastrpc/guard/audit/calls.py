@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 
 from fastrpc._core.audit_lines import CallLines
-from fastrpc.engine.request import CALLED_BY
+from fastrpc.engine.messages import CALLED_BY
 from fastrpc.guard.audit.log import AuditUnavailable
 from fastrpc.guard.audit.records import SaltedHash, fields_json, salted_hash, secrets_seen
 from fastrpc.guard.refusals import AuditFailed

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-from fastrpc.guard.audit import folder as private_folder
+from fastrpc.guard.audit import private_folder
 from fastrpc.regular_files import open_regular
 
 FILE = "checkpoints.jsonl"

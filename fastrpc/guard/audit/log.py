@@ -29,7 +29,7 @@ from time import monotonic, sleep, time_ns
 from fastrpc import diagnostics, forks
 from fastrpc._core.audit_lines import CallFields
 from fastrpc.errors import FastrpcError
-from fastrpc.guard.audit import folder as private_folder
+from fastrpc.guard.audit import private_folder
 from fastrpc.guard.audit.delivery import Delivery
 from fastrpc.guard.audit.records import RESERVED, Ids, memory_of, rfc3339
 from fastrpc.guard.audit.retention import Retention

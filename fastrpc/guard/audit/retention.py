@@ -18,8 +18,7 @@ from time import time, time_ns
 import orjson
 
 from fastrpc import diagnostics
-from fastrpc.guard.audit import folder as private_folder
-from fastrpc.guard.audit import segments
+from fastrpc.guard.audit import private_folder, segments
 from fastrpc.guard.audit.chain import signed
 from fastrpc.guard.audit.records import rfc3339
 from fastrpc.regular_files import open_regular

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from fastrpc import forks
-from fastrpc.guard.audit import folder
+from fastrpc.guard.audit import private_folder
 from fastrpc.regular_files import open_regular
 
 ENDING = ".jsonl"
@@ -53,7 +53,7 @@ class OpenSegment:
         self.name = name
         self.size = 0
         self._cached_from = 0
-        directory = folder.opened(path)
+        directory = private_folder.opened(path)
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._descriptor = open_regular(name, flags, follow=False, dir_fd=directory)
@@ -62,7 +62,7 @@ class OpenSegment:
             except OSError:
                 pass  # a file system without locks: the segment looks closed
             try:
-                folder.sync(directory)
+                private_folder.sync(directory)
             except OSError:
                 self.close()
                 os.unlink(name, dir_fd=directory)

@@ -36,8 +36,6 @@ _MISSING = object()
 class ClaimRule:
     """One rule: tokens of `issuer`, "" for all, whose claim at `path` passes `test`, get a class."""
 
-    __slots__ = ("caller_class", "issuer", "path", "test")
-
     def __init__(self, path: tuple[str, ...], test: Test, caller_class: str, issuer: str = "") -> None:
         self.path = path
         self.test = test

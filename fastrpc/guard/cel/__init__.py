@@ -18,14 +18,16 @@ bytes, times, messages, ``type()``, optional values, custom functions.
 Bounded: 4,096 characters and 64 levels of a source; 100,000 steps of an evaluation (`values.MOST_STEPS`), and
 1,000,000 characters of a string that it puts together. ``matches`` takes time linear in the text (RE2).
 
-Where it differs from CEL, and CEL from its implementation in Rust, which is compared with it in the tests:
+An int and a double are compared as doubles, as the engines of CEL do: 2**63 - 1 equals 2.0**63.
+
+Where it differs from CEL (the conformance tests and Google's engine in C++), and CEL from its implementation
+in Rust. Both engines are compared with it in the tests:
 
 ==========================  ============================  ==============================================
 what                        here                          CEL (Rust, where it differs from CEL)
 ==========================  ============================  ==============================================
 ints beyond 64 bits         compared exactly; a result    do not exist (become doubles)
                             beyond them is an error
-2**53 + 1 == 2.0**53        false                         false (true)
 an int where a double is    a double in arithmetic, as    does not exist
 declared                    JSON writes 1.0 as 1
 NaN < 1.0                   false                         false (an error)
@@ -41,7 +43,6 @@ keys of maps                strings and ints              bools and unsigned int
 ``matches``                 with a literal pattern        with any pattern (as a method only)
 ``string(true)``            "true"                        "true" (an error)
 ``string(1e30)``            "1e+30"                       "1e+30" (all its digits)
-``double("1e999")``         infinity                      an error (infinity)
 order of a map's keys       that of the value             any
 ==========================  ============================  ==============================================
 """

@@ -24,6 +24,7 @@ from fastrpc.guard.cel.syntax import (
     Select,
     Unary,
 )
+from fastrpc.guard.cel.values import LARGEST_EXACT
 
 ARGUMENTS = "args"
 TURNED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -81,9 +82,12 @@ def _of_comparison(node: Binary) -> Screen | None:
 
 
 def _of_list(name: str, values: list[object], whole: ListLiteral) -> Screen | None:
-    """Return the screen for an argument ``in`` a list of literals: only texts, or only numbers."""
-    kinds = set(map(type, values))
-    is_known = len(values) == len(whole.items) and (kinds <= {str} or kinds <= {int, float})
+    """Return the screen for an argument ``in`` a list of literals: only texts, or only numbers that are the
+    same as ints and as doubles."""
+    numbers = [each for each in values if isinstance(each, int | float)]
+    kinds = {str} if not numbers else {int, float}
+    is_known = len(values) == len(whole.items) and set(map(type, values)) <= kinds
+    is_known = is_known and all(-LARGEST_EXACT <= each <= LARGEST_EXACT for each in numbers)
     return Screen("in", name, frozenset(values)) if is_known else None
 
 

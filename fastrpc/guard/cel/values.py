@@ -1,7 +1,8 @@
 """The operators on values, as in CEL: equality, order, arithmetic, membership, indexing.
 
-Values have JSON's types: str, bool, int, float, None, list (or tuple) and dict. Ints of any size are compared
-exactly; arithmetic whose result has more than 64 bits is an error. No value is trusted to have its declared
+Values have JSON's types: str, bool, int, float, None, list (or tuple) and dict. Two ints of any size are
+compared exactly, an int and a double as in `widened`; arithmetic whose result has more than 64 bits is an
+error. No value is trusted to have its declared
 type. Each function raises `EvaluationError`, and charges the frame (`spend`) for work that grows with the
 values.
 """
@@ -30,6 +31,8 @@ TRIES_A_STEP = 2_500
 """Pairs of characters that a search of a text compares in a step."""
 LARGEST_INT = 2**63 - 1
 SMALLEST_INT = -(2**63)
+LARGEST_EXACT = 2**53
+"""Up to this number each int is a double."""
 
 Frame = list[Any]
 """The state of one evaluation: the values, the steps left, the trace (or None), then the slots of macros."""
@@ -130,7 +133,7 @@ def equal(frame: Frame, left: Any, right: Any) -> bool:
         return bool(left == right)
     mine, theirs = kind_of(left), kind_of(right)
     if mine != theirs:
-        return mine in NUMBERS and theirs in NUMBERS and bool(left == right)
+        return mine in NUMBERS and theirs in NUMBERS and widened(left) == widened(right)
     if mine == "list":
         if len(left) != len(right):
             return False
@@ -142,6 +145,12 @@ def equal(frame: Frame, left: Any, right: Any) -> bool:
         spend(frame, len(left))
         return all(key in right and equal(frame, value, right[key]) for key, value in left.items())
     return bool(left == right)
+
+
+def widened(number: int | float) -> int | float:
+    """Return an int as it is compared with a double: as a double, like the engines of CEL and its conformance
+    tests do. So 2**63 - 1 equals 2.0**63. An int beyond 64 bits, which CEL does not have, remains."""
+    return float(number) if SMALLEST_INT <= number <= LARGEST_INT else number
 
 
 def unequal(frame: Frame, left: Any, right: Any) -> bool:
@@ -161,8 +170,11 @@ def ordering(symbol: str) -> Callable[[Frame, Any, Any], bool]:
             if type(left) is str and len(left) > SHORT_TEXT:
                 read_text(frame, left)
             return bool(compare(left, right))
-        if {kind_of(left), kind_of(right)} not in ORDERED:
+        kinds = {kind_of(left), kind_of(right)}
+        if kinds not in ORDERED:
             raise EvaluationError(f"{words_of(left)} {symbol} {words_of(right)}: they have no order")
+        if len(kinds) == 2:
+            left, right = widened(left), widened(right)
         return bool(compare(left, right))
 
     return ordered
@@ -197,6 +209,8 @@ def element(frame: Frame, container: Any, index: Any) -> Any:
         raise EvaluationError(f"{shown}: the map has no such key")
     if kind != "list":
         raise EvaluationError(f"{WORDS[kind]} has no elements")
+    if kind_of(index) == "double" and index.is_integer():
+        index = int(index)  # JSON may write 1 as 1.0
     if kind_of(index) != "int":
         raise EvaluationError(f"the index of a list is an int, not {words_of(index)}")
     if not 0 <= index < len(container):

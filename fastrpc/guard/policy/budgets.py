@@ -50,8 +50,6 @@ class Budget:
     """At most `limit` of a unit in any `period`. `unit` is what limits of the same thing have in common:
     calls, seconds, bytes or the name of a cost."""
 
-    __slots__ = ("limit", "measure", "period", "scale", "text", "unit")
-
     def __init__(self, text: Any, costs: Container[str] | None = ()) -> None:
         """`costs` are the units of ``[costs]``; None: any unit is accepted. Raises ValueError."""
         found = _BUDGET.match(text) if isinstance(text, str) else None
@@ -126,24 +124,20 @@ def reader(costs: Container[str] | None) -> Callable[[Any], list[Budget]]:
     return convert
 
 
-def tool_reader(costs: Container[str] | None) -> Callable[[Any], list[tuple[Patterns, list[Budget]]]]:
-    """Return the parser of ``{ "order" = ["10 calls/day"] }``."""
-    convert_one = reader(costs)
-
-    def convert(value: Any) -> list[tuple[Patterns, list[Budget]]]:
-        if not isinstance(value, dict):
-            raise ValueError(
-                f'expected a table such as {{ "order" = ["10 calls/day"] }}, got {sections.shown(value)}'
-            )
-        found = []
-        for glob, each in value.items():
-            try:
-                found.append((Patterns([glob]), convert_one(each)))
-            except ValueError as error:
-                raise ValueError(f"{glob}: {error}") from None
-        return found
-
-    return convert
+def of_tools(value: Any) -> list[tuple[Patterns, list[Budget]]]:
+    """Read ``{ "order" = ["10 calls/day"] }``. Raises ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError(
+            f'expected a table such as {{ "order" = ["10 calls/day"] }}, got {sections.shown(value)}'
+        )
+    convert = reader(None)
+    found = []
+    for glob, each in value.items():
+        try:
+            found.append((Patterns([glob]), convert(each)))
+        except ValueError as error:
+            raise ValueError(f"{glob}: {error}") from None
+    return found
 
 
 def cost(value: Any) -> Mapping[str, int]:

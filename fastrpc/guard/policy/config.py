@@ -54,8 +54,6 @@ CLAIM_TESTS: dict[str, Callable[[Any], Callable[[object], bool]]] = {
 class Rate:
     """At most `count` calls in any `seconds`."""
 
-    __slots__ = ("count", "seconds", "text")
-
     def __init__(self, text: str) -> None:
         found = RATE.match(text) if isinstance(text, str) else None
         if found is None:
@@ -69,8 +67,6 @@ class Grant:
     """What one table allows: lists of tools, resources and prompts, None for a missing list; rates and
     budgets, whose units `check_units` checks. `where` makes an error about one of its keys."""
 
-    __slots__ = ("budgets", "prompts", "rate", "resources", "tool_budgets", "tool_rates", "tools", "where")
-
     def __init__(self, section: Section | None) -> None:
         take: Callable[..., Any] = section.take if section is not None else lambda *_: None
         self.tools: Patterns | None = take("tools", _patterns)
@@ -79,9 +75,7 @@ class Grant:
         self.rate: Rate | None = take("rate", Rate)
         self.tool_rates: list[tuple[Patterns, Rate]] = take("tool_rates", _tool_rates) or []
         self.budgets: list[Budget] = take("budget", budgets.reader(None)) or []
-        self.tool_budgets: list[tuple[Patterns, list[Budget]]] = (
-            take("tool_budgets", budgets.tool_reader(None)) or []
-        )
+        self.tool_budgets: list[tuple[Patterns, list[Budget]]] = take("tool_budgets", budgets.of_tools) or []
         self.where = None if section is None else section.error
         if section is not None:
             section.end()
@@ -110,8 +104,6 @@ class Grant:
 
 class RuleConfig:
     """One rule as it is written; `where` makes an error about one of its keys."""
-
-    __slots__ = ("id", "phase", "reason", "risk", "then", "tools", "when", "where")
 
     def __init__(self, section: Section, number: int) -> None:
         self.id: str = section.take("id", sections.name) or f"rule-{number + 1}"

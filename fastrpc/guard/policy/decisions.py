@@ -37,14 +37,10 @@ if TYPE_CHECKING:
     class PolicyTarget(Protocol):
         """A tool, resource or prompt that a policy decides about."""
 
-        @property
-        def kind(self) -> str: ...
-        @property
-        def name(self) -> str: ...
-        @property
-        def effect(self) -> str | None: ...
-        @property
-        def risk(self) -> str | None: ...
+        kind: str
+        name: str
+        effect: str | None
+        risk: str | None
 
 
 MOST_KEPT, MOST_KEPT_IN_ALL = 4096, 65_536

@@ -34,17 +34,6 @@ class Rule:
     raises EvaluationError. `action` is the rule's action then, None if it only sets the risk.
     `reads_arguments`: it is evaluated for each call; `reads_risk`: after the rules that set the risk."""
 
-    __slots__ = (
-        "action",
-        "config",
-        "expression",
-        "holds",
-        "reads_arguments",
-        "reads_caller",
-        "reads_risk",
-        "sets_risk",
-    )
-
     def __init__(self, config: RuleConfig, expression: Expression) -> None:
         self.config = config
         self.expression = expression

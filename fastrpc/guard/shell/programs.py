@@ -23,9 +23,9 @@ versions."""
 class Program(NamedTuple):
     """The options of a program, or of a subcommand.
 
-    `letters` are short options, which may stand in one word; `valued` are those whose value may follow in the
-    same word. `long` has the names of long options, with or without ``=value``. `operands`: how many other
-    words there may be; None: any number.
+    `letters` are short options, which may be joined in one word; `valued` are those whose value may follow in
+    the same word. `long` has the names of long options, with or without ``=value``. `operands`: how many
+    other words there may be; None: any number.
     """
 
     letters: str

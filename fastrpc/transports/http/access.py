@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from fastrpc._core.access_buffer import AccessBuffer
     from fastrpc._core.message import Message
     from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.http.heads import Head
-    from fastrpc.transports.http.hot_path import Headers
     from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
+    from fastrpc.transports.http.remembered import Head, Headers
     from fastrpc.transports.http.sessions import HttpSession
+    from fastrpc.transports.http.shared import SharedConnection
     from fastrpc.transports.interfaces import ServedDispatcher
 
 NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -93,7 +93,7 @@ class Access:
             return NotedExchange(self, dispatcher, loop)
 
         app.make_request = make_request
-        app.make_exchange = app.sessions.make_exchange = make_exchange
+        app.exchanges.make = app.sessions.make_exchange = make_exchange
 
     def note(self, entry: AccessEntry) -> None:
         self.buffer.note(
@@ -121,7 +121,7 @@ class NotedHotPath(HotPath):
         self._access = access
         noted = NotedAnswers(access.buffer, super().answer, self._shared.connection, self._log_unshared)
         access.answers = noted
-        self.answer = noted.answer  # type: ignore[method-assign]
+        self.answer = noted.answer  # type: ignore[method-assign,assignment]
         self.make_pending = lambda *values: NotedPendingResponse(access, *values)
 
     def _log_unshared(
@@ -133,7 +133,7 @@ class NotedHotPath(HotPath):
         client: Client,
         answer: bytes | PendingResponse,
     ) -> None:
-        """Record a request with a connection of its own, now or when its response is sent."""
+        """Record a request on a connection that was not shared, now or when its response is sent."""
         entry.began = began
         entry.client = client
         entry.principal = head.principal
@@ -148,16 +148,22 @@ class NotedHotPath(HotPath):
             entry.outcome = "protocol_error"
         self._access.note(entry)
 
-    def _answer_in_session(
-        self, head: Head, session: HttpSession, body: bytes, headers: Headers
-    ) -> bytes | PendingResponse | None:
-        shared = self._shared_in_sessions.get(session.version) or self._share(session)
+    def _shared_in(self, session: HttpSession) -> SharedConnection:
+        shared = super()._shared_in(session)
         if not shared.busy:
             prepare(shared.connection)
-        answer = HotPath._answer_in_session(self, head, session, body, headers)
-        if self._access.answers.served is None:
+        return shared
+
+    def _note_use(self, session: HttpSession, shared: SharedConnection) -> None:
+        super()._note_use(session, shared)
+        self._access.answers.served = shared.connection
+
+    def _internal_error(
+        self, error: BaseException, body: bytes, headers: Headers, shared: SharedConnection | None = None
+    ) -> bytes:
+        if shared is not None:
             self._access.answers.served = shared.connection
-        return answer
+        return super()._internal_error(error, body, headers, shared)
 
 
 class NotedPendingResponse(PendingResponse):

@@ -1,6 +1,6 @@
 """The result of `Server.asgi`: an ASGI application to be mounted in another one, or run by any ASGI server.
 
-Connections, sessions and streams belong to an event loop, so each loop has an `HttpApp` of its own, which is
+Connections, sessions and streams belong to an event loop, so each loop has a separate `HttpApp`, which is
 dropped after the loop is closed. Applications that mount this one do not forward ASGI lifespan events: they
 may use `lifespan` as theirs. Without it everything ends with the loop.
 """

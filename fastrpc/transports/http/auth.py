@@ -168,7 +168,7 @@ class Authenticator:
 
 
 class Tokens:
-    """Tokens from the configuration. Each is a principal of its own, named by its digest."""
+    """Tokens from the configuration. Each is a separate principal, named by its digest."""
 
     def __init__(self, tokens: Iterable[str | bytes] = ()) -> None:
         self._digests = [_digest(token.encode() if isinstance(token, str) else token) for token in tokens]
@@ -189,7 +189,7 @@ class TokenFile(Tokens):
     """The tokens of a file, one a line, ``#`` for comments; read again when it has changed.
 
     Raises UsageError for a file that others can read, or with a line that is not a token. If a file becomes
-    such a one later, or is missing, its tokens stay valid for `FILE_GRACE_SECONDS` since it was last valid,
+    wrong later, or is missing, its tokens stay valid for `FILE_GRACE_SECONDS` since it was last valid,
     the time to rewrite it; then requests are refused (503) until it is valid again. Both are logged as
     errors. With an empty file every token is refused.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         def address(self) -> Hashable: ...
 
     class TrackedConnection(Addressed, Protocol):
-        """A connection, as this module uses it; `protocol.Protocol` implements it."""
+        """A connection, as this module uses it; `BoundedConnection` implements it."""
 
         @property
         def transport(self) -> WriteTransport: ...

@@ -11,10 +11,10 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc.transports.http.heads import Head
-    from fastrpc.transports.http.hot_path import Headers, HotPath
+    from fastrpc.transports.http.hot_path import HotPath
     from fastrpc.transports.http.interfaces import Client, Mapped
     from fastrpc.transports.http.pending_response import PendingResponse
+    from fastrpc.transports.http.remembered import Head, Headers
     from fastrpc.transports.http.sessions import HttpSession
 
 TRANSPORT_KEY = "fastrpc.transport"
@@ -64,7 +64,7 @@ def expose(hot: HotPath, scheme: str) -> None:
     variable.
     """
     thread = get_ident()
-    serve, unshared, unshared_in_session = hot.answer, hot._answer_unshared, hot._answer_unshared_in_session
+    serve, unshared = hot.answer, hot._answer_unshared
 
     def answer(
         head: Head, body: bytes, headers: Headers, client: Client = None
@@ -78,27 +78,16 @@ def expose(hot: HotPath, scheme: str) -> None:
             _at_once = outer
 
     def answer_unshared(
-        head: Head, body: bytes, headers: Headers, client: Client
+        head: Head, session: HttpSession | None, body: bytes, headers: Headers, client: Client
     ) -> bytes | PendingResponse | None:
         token = _current.set((head, client, scheme))
         try:
-            return unshared(head, body, headers, client)
+            return unshared(head, session, body, headers, client)
         finally:
             _current.reset(token)
 
-    def answer_unshared_in_session(
-        head: Head, session: HttpSession, body: bytes, headers: Headers
-    ) -> bytes | PendingResponse | None:
-        client = None if _at_once is None else _at_once[2]
-        token = _current.set((head, client, scheme))
-        try:
-            return unshared_in_session(head, session, body, headers)
-        finally:
-            _current.reset(token)
-
-    hot.answer = answer  # type: ignore[method-assign]
+    hot.answer = answer  # type: ignore[method-assign,assignment]
     hot._answer_unshared = answer_unshared  # type: ignore[method-assign]
-    hot._answer_unshared_in_session = answer_unshared_in_session  # type: ignore[method-assign]
 
 
 def _scope_of(head: Head, client: Client, scheme: str) -> Mapped:

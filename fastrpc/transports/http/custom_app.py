@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from fastrpc.transports.http.app import ASSUMED, NEED_A_SESSION, HttpApp, check_version
+from fastrpc.transports.http.app import HttpApp
 from fastrpc.transports.http.current_request import Exposed
 from fastrpc.transports.http.guard import AccessRules, Refused
+from fastrpc.transports.http.session_wire import ASSUMED, NEED_A_SESSION, SessionWire, check_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from fastrpc.transports.http.app import Rest
     from fastrpc.transports.http.request import HttpRequest
+    from fastrpc.transports.http.session_wire import Rest
     from fastrpc.transports.http.sse import SseSession
     from fastrpc.transports.interfaces import Connect
 
@@ -31,7 +32,7 @@ class CustomApp(HttpApp):
 
     `mcp_paths` are those of Streamable HTTP, `sse_paths` the path of the messages by that of the stream. With
     `json_response` messages before a response are dropped; with `stateless` there are no sessions.
-    `mount_path` precedes the path of the messages that a client is told. `retry_ms` is when a client should
+    `mount_path` precedes the path of the messages that a client is sent. `retry_ms` is when a client should
     reconnect. The other options are those of `HttpApp`.
     """
 
@@ -53,11 +54,12 @@ class CustomApp(HttpApp):
         super().__init__(connect, guard, **options)
         self.mcp_paths = tuple(each for path in mcp_paths for each in spellings(path))
         self._serve_mcp = self._mcp_without_sessions if stateless else self._mcp
-        self._stateless = stateless
+        if stateless:
+            self.session_wire = WireWithoutSessions(self.exchanges, self.sessions, self.responses)
         if json_response:
-            self.json_only = True
+            self.responses.json_only = True
             self.media_types = ("application/json",)
-            self.stream_seconds = NEVER
+            self.responses.stream_seconds = NEVER
         if retry_ms is not None:
             self.sessions.retry_ms = retry_ms
         self.routes = dict.fromkeys(self.mcp_paths, self._serve_mcp)
@@ -84,30 +86,32 @@ class CustomApp(HttpApp):
         request.headers.pop(b"mcp-session-id", None)
         await self._post(request)
 
-    async def _post_session_wire(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
-        if not self._stateless:
-            return await super()._post_session_wire(request, body, kind, method)
+
+class WireWithoutSessions(SessionWire):
+    """Serves the session wire to clients that get no session."""
+
+    async def post(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
         if kind == "response":
             await request.answer(202)
         elif kind == "request" and (method == "initialize" or method in NEED_A_SESSION):
             await self._post_alone(request, body, method)
         else:
-            return await self._post_without_session(request, body, kind, method)
+            return await self.post_without_session(request, body, kind, method)
         return None
 
     async def _post_alone(self, request: HttpRequest, body: bytes, method: str) -> None:
         """Serve a request that changes its connection, which is not used again."""
         version = check_version(request.header(b"mcp-protocol-version")) or ASSUMED
-        exchange = self.new_exchange()
+        exchange = self._exchanges.new()
         exchange.reusable = False
         exchange.dispatcher.principal = request.principal
         if method != "initialize":
             exchange.dispatcher.adopt_version(version)
         answer = exchange.receive(body, request.entry)
         if answer is None:
-            await self._send_response(request, exchange, lambda kind, line: 200)
+            await self._responses.send(request, exchange, lambda kind, line: 200)
         else:
-            self.put_back(exchange)
+            self._exchanges.put_back(exchange)
             await request.answer(200, answer)
 
 

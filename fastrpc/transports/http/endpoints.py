@@ -1,4 +1,4 @@
-"""Endpoints beside MCP: paths at which a server answers POSTs of JSON by other rules, behind the same guard.
+"""Endpoints beside MCP: paths at which a server answers POSTs of JSON by other rules, with the same guard.
 
 `Server.http_endpoints` holds them by path, in which ``*`` is any one segment. Host, Origin, token and the
 length of a body are checked as for MCP. When the server ends, it waits for their requests in flight. Requests

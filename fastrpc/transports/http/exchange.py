@@ -6,6 +6,7 @@ queue is bounded. Costs two objects a request, and none if an exchange is reused
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from collections import deque
 
 from fastrpc import forks
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
     from fastrpc.errors import ProtocolError
     from fastrpc.quotas import Share
-    from fastrpc.transports.interfaces import RequestInFlight, ServedBatch, ServedDispatcher
+    from fastrpc.transports.interfaces import (
+        Connect,
+        RequestInFlight,
+        ServedBatch,
+        ServedDispatcher,
+        ServedRuntime,
+    )
 
 ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
 SILENT = "silent"
@@ -37,8 +44,9 @@ LARGEST_KEPT = 64 * 1024
 """Bytes; a connection's buffers keep the size of its longest message, so it is not reused after a longer
 one."""
 SMALL = 4 * 1024
+IDLE_EXCHANGES = 256
 PARSED_GROWTH = 16
-"""What a message may take in the buffers that read it, in bytes for each of its own."""
+"""What a message may take in the buffers that read it, in bytes for each byte of the message."""
 
 
 class Waiter:
@@ -190,21 +198,21 @@ class Exchange:
         return bool(self._items) or self.in_flight
 
     def _has_requests(self) -> bool:
-        mine = self.dispatcher
-        for request in mine.in_flight.values():
-            if request.dispatcher is mine:
+        own = self.dispatcher
+        for request in own.in_flight.values():
+            if request.dispatcher is own:
                 return True
-        return bool(mine.listening or self._batches())
+        return bool(own.listening or self._batches())
 
     def _batches(self) -> list[ServedBatch]:
         """Return the batches of this exchange that are still being read."""
-        mine = self.dispatcher
-        return [batch for batch in mine.batches if batch.dispatcher is mine]
+        own = self.dispatcher
+        return [batch for batch in own.batches if batch.dispatcher is own]
 
     def _requests(self) -> list[RequestInFlight]:
         """Return the requests in flight of this exchange, without those of the session's others."""
-        mine = self.dispatcher
-        return [request for request in mine.in_flight.values() if request.dispatcher is mine]
+        own = self.dispatcher
+        return [request for request in own.in_flight.values() if request.dispatcher is own]
 
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
         """Pass all queued and later items to a function; None: queue them for `next`."""
@@ -284,6 +292,69 @@ class Exchange:
         """A batch was read in several turns: end the exchange if the batch has no request."""
         if self.in_flight and not self._has_requests():
             self.put(SILENT, b"")
+
+
+class ExchangePool:
+    """The exchanges of requests without a session: those in flight, and idle ones for later requests.
+
+    `connect` returns a new dispatcher. `running` has those of sessions, too: the shutdown waits for them.
+    """
+
+    def __init__(self, connect: Connect) -> None:
+        self.make: Callable[..., Exchange] = Exchange
+        self.running: set[Exchange] = set()
+        """Exchanges whose request is in flight."""
+        self.runtime: ServedRuntime | None = None
+        """The server's, once a request has come."""
+        self.closed = False
+        """Whether the server shuts down: no exchange is reused."""
+        self._connect = connect
+        self._idle: dict[str | None, list[Exchange]] = {None: []}  # by the version without a session
+
+    def new(self) -> Exchange:
+        """Return an exchange with a new main connection."""
+        dispatcher = self._connect()
+        self.runtime = dispatcher.runtime
+        return self.make(dispatcher, get_running_loop())
+
+    def take(self, principal: str, version: str | None = None) -> Exchange:
+        """Return an exchange for one request without a session; `version` if it is not of 2026-07-28."""
+        idle = self._idle.get(version)
+        exchange = idle.pop() if idle else self.new()
+        if version is not None and exchange.dispatcher.session.version is None:
+            exchange.dispatcher.adopt_version(version)
+        exchange.dispatcher.principal = principal
+        return exchange
+
+    def put_back(self, exchange: Exchange) -> None:
+        """Reuse the exchange of such a request, which is over."""
+        idle = self._idle.get(exchange.dispatcher.session.version)
+        if idle is None:
+            idle = self._idle[exchange.dispatcher.session.version] = []
+        if exchange.reusable and not self.closed and len(idle) < IDLE_EXCHANGES:
+            exchange.hand_over(None)
+            idle.append(exchange)
+        else:
+            exchange.close()
+
+    def begin(self, exchange: Exchange, share: Share | None = None) -> None:
+        """Note that a request without a session is in flight. `share`: what its body takes."""
+        if exchange.in_flight:
+            exchange.share = share
+        self.running.add(exchange)
+
+    def begin_in_session(self, exchange: Exchange, share: Share | None = None) -> None:
+        """Note that a request of a session is in flight; one that is over may still have items to send."""
+        if exchange.in_flight:
+            exchange.share = share
+            self.running.add(exchange)
+            exchange.on_end = self.running.discard
+
+    def close(self) -> None:
+        """Close the idle exchanges."""
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
 
 
 def _ignore(kind: str, line: bytes) -> None:

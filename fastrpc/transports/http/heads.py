@@ -1,19 +1,19 @@
-"""Caches the heads of requests that may take the fast path: their principal, and what the body must be.
+"""Checks the heads of requests that may take the fast path: their principal, and what the body must be.
 
 Clients repeat the same head, with another content length. A head that was parsed and admitted once is found
-by its exact bytes; one that differs from the last only in its length, session or trace context is matched
-against a template. Heads are checked by the rules of the regular path, and some more.
+by its exact bytes (`remembered`); one that differs from the last only in its length, session or trace context
+is matched against a template. Heads are checked by the rules of the regular path, and some more.
 """
 
 from __future__ import annotations
 
 import re
-from time import monotonic
 
 from fastrpc.errors import HeaderMismatch
 from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS
 from fastrpc.transports.http.guard import AuthenticationPending, Refused
 from fastrpc.transports.http.headers import decoded, parameter_headers
+from fastrpc.transports.http.remembered import Head, path_of, template_of
 from fastrpc.transports.http.request import HttpRequest
 
 TYPE_CHECKING = False
@@ -21,13 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.http.shared import CallerPlans
+    from fastrpc.transports.http.remembered import Meaning, RememberedRequests
 
-    Meaning = tuple[tuple[bytes, bytes], ...]
-
-MEANINGS_KEPT = 1024
-HEADS_BYTES = 4 * 1024 * 1024
-OTHERS_KEPT = 4096
 LONGEST_HEAD = 8 * 1024
 MOST_HEADERS = 50
 LONGEST_BODY = 1024 * 1024
@@ -56,178 +51,36 @@ NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 PLAIN = bytes(range(0x20, 0x7F)) + b"\t\r\n"
 NAMES_KEPT = 256
 LENGTH = re.compile(rb"[0-9]{1,8}")
-VARYING = re.compile(
-    rb"(?<=\r\n)(content-length|mcp-session-id|traceparent): ?([!-~]{1,1024})(?=\r\n|\Z)", re.IGNORECASE
-)
-"""Headers whose values differ from request to request, or from session to session."""
-VISIBLE = re.compile(rb"[!-~]{1,1024}")
 
 
-class Head:
-    """A head that was admitted: its authenticated principal, and the length, method and name of its body.
+class HeadChecker:
+    """Checks the heads of requests to one server, and has `remembered` keep the results."""
 
-    `session` is the session id, "" for a request of 2026-07-28; `access_token` that of its admission.
-    """
-
-    __slots__ = (
-        "access_token",
-        "bypass_backoff",
-        "bypasses_left",
-        "call",
-        "caller_plans",
-        "length",
-        "method",
-        "name",
-        "path",
-        "principal",
-        "session",
-        "text",
-        "valid_until",
-    )
-
-    def __init__(
-        self,
-        method: bytes,
-        name: bytes,
-        principal: str,
-        valid_until: float | None,
-        access_token: object = None,
-    ) -> None:
-        self.length = 0
-        self.path = ""
-        self.text = b""
-        """Its bytes, once it is in the cache."""
-        self.method = method
-        self.name = name
-        self.principal = principal
-        self.call = principal, method, name
-        """These three at once, for the access log."""
-        self.session = ""
-        self.valid_until = valid_until
-        self.access_token = access_token
-        self.bypasses_left = self.bypass_backoff = 0
-        """The number of next requests that do not use the shared connection, and what it was at first after
-        the last one that this could not serve (`hot_path`)."""
-        self.caller_plans: CallerPlans | None = None
-        """Its principal, as the shared connection is lent to it; None before the first request."""
-
-    def of(self, length: int, session: str, path: str) -> Head:
-        """Return a copy with another body length, session and path."""
-        head = Head(self.method, self.name, self.principal, self.valid_until, self.access_token)
-        head.length = length
-        head.path = path
-        head.session = session
-        head.caller_plans = self.caller_plans
-        return head
-
-    @property
-    def is_expired(self) -> bool:
-        """Whether it has expired, and must be checked again."""
-        return self.valid_until is not None and self.valid_until <= monotonic()
-
-    @property
-    def in_session(self) -> bool:
-        """Whether the request is of a version with sessions."""
-        return not self.method
-
-
-class HeadTemplate:
-    """An admitted head without the values of the `VARYING` headers: `pieces` precede each of these values,
-    `rest` follows the last."""
-
-    __slots__ = ("head", "length_at", "path", "pieces", "rest", "session_at")
-
-    def __init__(self, head: Head, pieces: list[bytes], rest: bytes, length_at: int, session_at: int) -> None:
-        self.head = head
-        self.path = path_of(pieces[0])
-        self.pieces = pieces
-        self.rest = rest
-        self.length_at = length_at
-        self.session_at = session_at
-
-    def values(self, text: bytes) -> list[bytes] | None:
-        """Return the values of the `VARYING` headers in a head; None if the rest differs."""
-        values = []
-        at = 0
-        for piece in self.pieces:
-            if not text.startswith(piece, at):
-                return None
-            at += len(piece)
-            end = text.find(b"\r\n", at)
-            value = text[at:] if end < 0 else text[at:end]
-            if VISIBLE.fullmatch(value) is None:
-                return None
-            values.append(value)
-            at += len(value)
-        return values if text[at:] == self.rest else None
-
-
-def path_of(text: bytes) -> str:
-    """Return the path of a head."""
-    return text.split(b" ", 2)[1].decode("ascii")
-
-
-def template_of(text: bytes, head: Head) -> HeadTemplate | None:
-    """Return the template of an admitted head; None if other heads cannot be matched against it."""
-    pieces = []
-    names = []
-    at = 0
-    for match in VARYING.finditer(text):
-        pieces.append(text[at : match.start(2)])
-        names.append(match[1].lower())
-        at = match.end()
-    if b"content-length" not in names or (head.in_session and b"mcp-session-id" not in names):
-        return None
-    session_at = names.index(b"mcp-session-id") if head.in_session else -1
-    return HeadTemplate(head, pieces, text[at:], names.index(b"content-length"), session_at)
-
-
-class Heads:
-    """The cache of one server's heads: `known`, by their bytes without the final empty line."""
-
-    def __init__(self, app: HttpApp) -> None:
-        self.known: dict[bytes, Head] = {}
+    def __init__(self, app: HttpApp, remembered: RememberedRequests) -> None:
         self._app = app
+        self._remembered = remembered
         self._request_lines = {
             b"POST %b HTTP/1.1" % path.encode() for path in app.mcp_paths if PLAIN_PATH.fullmatch(path)
         }
-        self._bytes = 0  # of the keys of `known`
-        self._template: HeadTemplate | None = None  # of the head that was admitted last
         self._names: dict[bytes, bytes] = {}  # header names in lower case
-        self._meanings: dict[Meaning, Head] = {}  # heads by their `MEANINGFUL` headers
-        self._others: set[int] = set()  # hashes of heads for the regular path, whose content is not stored
 
-    def forget(self) -> None:
-        """Empty the cache."""
-        self.known.clear()
-        self._bytes = 0
-        self._template = None
-        self._meanings.clear()
-        self._others.clear()
-
-    def add(self, text: bytes) -> Head | None:
-        """Check a head, and cache the result; None if it takes the regular path."""
+    def check(self, text: bytes) -> Head | None:
+        """Check a head that is not remembered; None if it takes the regular path."""
         head = self._match_template(text)
         try:
             head = head or self._check(text)
         except AuthenticationPending:  # the regular path authenticates the token, for the next request too
             return None
         if head is None:
-            if len(self._others) >= OTHERS_KEPT:
-                self._others.clear()
-            self._others.add(hash(text))
+            self._remembered.add_regular(text)
             return None
-        self._bytes += len(text)
-        if self._bytes > HEADS_BYTES:
-            self.known.clear()
-            self._bytes = len(text)
         head.text = text
-        self.known[text] = head
+        self._remembered.add_head(text, head)
         return head
 
     def _match_template(self, text: bytes) -> Head | None:
         """Return a head that matches the last one's template, else None."""
-        template = self._template
+        template = self._remembered.template
         values = None if template is None else template.values(text)
         if template is None or values is None or template.head.is_expired:
             return None
@@ -246,7 +99,7 @@ class Heads:
 
         Raises AuthenticationPending for a token that is not known, or not at this time.
         """
-        if hash(text) in self._others or len(text) > LONGEST_HEAD:
+        if hash(text) in self._remembered.regular or len(text) > LONGEST_HEAD:
             return None
         given = self._read(text)
         if given is None:
@@ -262,17 +115,15 @@ class Heads:
         if session is not None:
             given[b"mcp-session-id"] = b""
         meaning = tuple([pair for pair in given.items() if pair[0] in MEANINGFUL])
-        known = self._meanings.get(meaning)
+        known = self._remembered.meanings.get(meaning)
         if known is None or known.is_expired:
             known = self._admit(meaning)
             if known is None:
                 return None
-            if len(self._meanings) >= MEANINGS_KEPT:
-                self._meanings.clear()
-            self._meanings[meaning] = known
+            self._remembered.add_meaning(meaning, known)
         if known.in_session and not session:
             return None
-        self._template = template_of(text, known)
+        self._remembered.template = template_of(text, known)
         named = session.decode("ascii") if known.in_session and session else ""
         return known.of(int(length), named, path_of(text))
 

@@ -1,16 +1,37 @@
 """The fast path for common requests over HTTP: a stateless call or list, or a request in a session.
 
-If the head is cached (`heads`), only the body remains: the compiled parser reads it and compares it with the
-head, and the response is written before an ASGI scope exists: 1 to 2 µs a call besides the sockets.
+If the head is remembered (`remembered`), only the body remains: the compiled parser reads it and compares it
+with the head, and the response is written before an ASGI scope exists: 1 to 2 µs a call besides the sockets.
+The states of a request, on both wires; REGULAR is the regular path, through the ASGI application:
 
-Plain calls of all callers share a connection (`shared`), which answers at once: behind a guard, too, as long
-as its gate allows a call by its caller, its tool, its rates and budgets alone. Other calls (a coroutine, a
-function with a Context, one that runs on a thread, one that the guard has to look at, a list that depends on
-its caller) get a connection of their own; if such a call waits, there is a `PendingResponse`.
+    head ──► remembered? ──no──► checked (`heads`): may it take the fast path? ──no──► REGULAR
+                  │ yes                       │ yes
+                  ├◄──────────────────────────┘
+                  ▼
+             the server ends, the session is unknown, or the shared connection calls a tool ──► REGULAR
+                  │
+                  ▼
+             the shared connection is bound to the principal, by plans made now ──another principal──► REGULAR
+                  │
+                  ├── `Bypass.left` ──► UNSHARED
+                  ▼
+    SHARED   is the body what the head, or the session, announces? ──no──► REGULAR
+                  │ yes
+                  ├── the call waits, needs a Context, a thread or the guard: `Bypass.start` ──► UNSHARED
+                  ▼
+             the response's bytes
 
-Two rules: it serves fewer requests than the regular path, with the same bytes, and leaves a request that it
-is not sure of to that path before it has had any effect. And nothing is executed twice: a request that the
-fast path has begun is answered here, or taken over by the regular path in its current state.
+    UNSHARED an `Exchange` of the application, or of the session ──not as announced──► REGULAR
+                  ├── the call waits ──► `PendingResponse` ──► the response's bytes, or REGULAR in its state
+                  ▼
+             the response's bytes
+
+The two wires differ in the connection (one for each version), in what the body must be, and in the HTTP
+status: in a session it is always 200.
+
+Two rules: the fast path serves fewer requests than the regular path, with the same bytes, and leaves a
+request that it is not sure of to that path before it has had any effect. And nothing is executed twice: a
+request that the fast path has begun is answered here, or taken over by the regular path in its current state.
 """
 
 from __future__ import annotations
@@ -19,14 +40,15 @@ from contextvars import copy_context
 from time import monotonic
 
 from fastrpc import diagnostics, forks
-from fastrpc._core import http_body
+from fastrpc._core.http_body import receive_in_session, receive_named
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.access_token import Presented
-from fastrpc.transports.http.heads import LIST, Heads
+from fastrpc.transports.http.heads import LIST, HeadChecker
 from fastrpc.transports.http.pending_response import PendingResponse
+from fastrpc.transports.http.remembered import RememberedRequests
 from fastrpc.transports.http.request import DATA_END, error_line, retry_after, stateless_status
-from fastrpc.transports.http.shared import CallerPlans, SharedConnection
+from fastrpc.transports.http.shared import SharedConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,17 +56,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.http.heads import Head
     from fastrpc.transports.http.interfaces import Client
+    from fastrpc.transports.http.remembered import Head, Headers
     from fastrpc.transports.http.sessions import HttpSession
-
-    Headers = list[tuple[bytes, bytes]]
-
-MAX_BYPASSES = 100
-"""The number of requests with a head, or in a session, that do not use the shared connection after a call
-that it could not serve: one at first, then twice as many each time, up to these."""
-
-MOST_CALLERS = 4096
 
 ERROR, SHORT = b'"error":{"code":', 4096
 """What every error response contains; only short ones are searched for it."""
@@ -66,28 +80,155 @@ class HotPath:
         self._loop = loop
         self._shared = SharedConnection(app, loop, None)
         self._shared_in_sessions: dict[str | None, SharedConnection] = {}  # by version
-        self._callers: dict[str, CallerPlans] = {}  # by principal, until the tools change
-        self._heads = Heads(app)
-        self._known = self._heads.known
-        self._headers: Headers = []
-        self._begin = b""
+        self._remembered = RememberedRequests()
+        self._heads = self._remembered.heads
+        self._checker = HeadChecker(app, self._remembered)
 
     def head(self, text: bytes) -> Head | None:
         """Return the head for its bytes, without the final empty line; None if it takes the regular path."""
-        head = self._known.get(text)
+        head = self._heads.get(text)
         if head is not None:
             if head.valid_until is None or not head.is_expired:
                 return head
-            del self._known[text]
+            self._remembered.remove_head(text)
         if self._shared.connection.bound_plans is None and not self._take_plans():
             return None
-        return self._heads.add(text)
+        return self._checker.check(text)
+
+    def answer(
+        self, head: Head, body: bytes, headers: Headers, client: Client = None, presented: bool = False
+    ) -> bytes | PendingResponse | None:
+        """Return the HTTP response to a request, with `headers` in it, or a pending one; None, without any
+        effect, if the request takes the regular path. The diagram of this module shows the steps.
+
+        `client` is the client's address, for the log; `presented` is whether handlers can read the token
+        (`access_token`). Context variables that a tool sets are reset after its call, as on the regular path,
+        where each request has a separate task.
+        """
+        if head.access_token is not None and not presented:
+            with Presented(head.access_token):
+                return HotPath.answer(self, head, body, headers, client, True)
+        if self._app.stopping:
+            return None
+        session = None
+        shared = self._shared
+        if head.session:
+            session = self._app.sessions.find(head.session, head.principal)
+            if session is None:
+                return None
+            shared = self._shared_in(session)
+        if shared.busy:
+            return None
+        connection = shared.connection
+        if connection.bound_plans is not head.caller_plans:
+            current = self._bind_to_principal(shared, head)
+            if current is None:
+                return None
+            head = current
+        bypass = head.bypass if session is None else session.bypass
+        if bypass.left:
+            bypass.left -= 1
+            return self._answer_unshared(head, session, body, headers, client)
+        shared.busy = True
+        shared.declined = False
+        try:
+            if session is None:
+                taken = copy_context().run(receive_named, connection, body, head.method, head.name)
+            else:
+                connection.in_flight = session.dispatcher.in_flight  # one id must not be in flight twice
+                taken = copy_context().run(receive_in_session, connection, body)
+        except FAILURES as error:
+            return self._internal_error(error, body, headers, shared)
+        finally:
+            shared.busy = False
+        if not taken:
+            return None
+        if shared.declined:
+            return self._answer_declined(shared, head, session, body, headers, client)
+        if session is not None:
+            self._note_use(session, shared)
+        answer: bytes = connection.output.take()
+        if shared.id is not None:
+            id, shared.id = shared.id, None
+            status = stateless_status(answer, id) if session is None else 200
+            return self.response(status, answer, headers, head.path, client) if answer else None
+        remembered = self._remembered
+        if headers is not remembered.headers:
+            remembered.take_headers(headers, OK + _lines_of(headers) + b"content-length: ")
+        return b"%b%d%b%b" % (remembered.response_start, len(answer) - 1, JSON, answer[:-1])
+
+    def _note_use(self, session: HttpSession, shared: SharedConnection) -> None:
+        """A shared connection has answered a request of a session."""
+        session.used = monotonic()
+
+    def _answer_declined(
+        self,
+        shared: SharedConnection,
+        head: Head,
+        session: HttpSession | None,
+        body: bytes,
+        headers: Headers,
+        client: Client,
+    ) -> bytes | PendingResponse | None:
+        """Answer a request that the shared connection has read and left without any effect."""
+        if shared.is_forked_child:
+            forks.leave()
+        runtime = shared.dispatcher.runtime
+        if head.method == LIST and runtime.has_upstreams:
+            return None
+        (head if session is None else session).bypass.start()
+        if runtime.filters.classifies_calls:  # the principal may have another class now
+            self._remembered.forget_caller(head)
+        return self._answer_unshared(head, session, body, headers, client)
+
+    def _answer_unshared(
+        self, head: Head, session: HttpSession | None, body: bytes, headers: Headers, client: Client
+    ) -> bytes | PendingResponse | None:
+        """Answer a request on a connection, of its session if it has one, that serves no other meanwhile."""
+        exchange = self._app.exchanges.take(head.principal) if session is None else session.exchange()
+        try:
+            answer = copy_context().run(exchange.receive_expected, body, head.method, head.name)
+        except FAILURES as error:
+            exchange.close()
+            return self._internal_error(error, body, headers)
+        if answer is None:
+            return self.make_pending(self._app, exchange, session, head.path, self._loop)
+        status = 200
+        if session is not None:
+            session.put_back(exchange)
+        else:
+            if len(answer) > SHORT or ERROR in answer:
+                status = stateless_status(answer, exchange.connection.message.id or b"null")
+            self._app.exchanges.put_back(exchange)
+        return self.response(status, answer, headers, head.path, client) if answer else None
+
+    # --- shared connections, and their callers ------------------------------------------------------------
+
+    def _shared_in(self, session: HttpSession) -> SharedConnection:
+        """Return the connection that sessions of this session's version share."""
+        version = session.dispatcher.session.version
+        shared = self._shared_in_sessions.get(version)
+        if shared is None:
+            shared = self._shared_in_sessions[version] = SharedConnection(self._app, self._loop, version)
+            shared.take_plans()
+        return shared
+
+    def _bind_to_principal(self, shared: SharedConnection, head: Head) -> Head | None:
+        """Bind a connection to the principal of a head, and return the head: checked anew, if the tools have
+        changed since it was. None: its request takes the regular path now."""
+        if shared.connection.bound_plans is None:
+            again = self.head(head.text) if self._take_plans() else None
+            if again is None or again.principal != head.principal:
+                return None
+            head = again
+        plans_for = shared.dispatcher.runtime.plans.tools_of
+        shared.bind_to_principal(head.caller_plans or self._remembered.caller_plans(head, plans_for))
+        return head
 
     def _take_plans(self) -> bool:
-        """The tools have changed, of all callers or of one: clear the cache of heads. Return False if plans
-        cannot be made."""
-        self._heads.forget()
-        self._callers.clear()
+        """The tools have changed, of all callers or of one: forget what depends on them. Return False if
+        plans cannot be made."""
+        self._remembered.forget()
         try:
             for shared in (*self._shared_in_sessions.values(), self._shared):
                 shared.take_plans()
@@ -96,186 +237,10 @@ class HotPath:
             return False
         return True
 
-    def _bind_to_principal(self, shared: SharedConnection, head: Head) -> Head | None:
-        """Lend a connection to the principal of a head, and return the head: checked anew, if the tools have
-        changed since it was. None: its request takes the regular path now."""
-        if shared.connection.bound_plans is None:
-            again = self.head(head.text) if self._take_plans() else None
-            if again is None or again.principal != head.principal:
-                return None
-            head = again
-        shared.bind_to_principal(head.caller_plans or self._caller_plans(head))
-        return head
-
-    def _caller_plans(self, head: Head) -> CallerPlans:
-        """Return what a connection is lent by to the principal of a head, for the first time."""
-        found = self._callers.get(head.principal)
-        if found is None:
-            runtime = self._shared.dispatcher.runtime
-            found = CallerPlans(head.principal, runtime.plans_for(head.principal))
-            if not found.plans:  # a filter has failed, perhaps, and works again soon
-                return found
-            if len(self._callers) >= MOST_CALLERS:
-                self._callers.clear()
-            self._callers[head.principal] = found
-        head.caller_plans = found
-        return found
-
-    def _drop_caller_plans(self, head: Head) -> None:
-        """The shared connection has not served a call: its principal may have another class now."""
-        if self._shared.dispatcher.runtime.classifies_calls:
-            self._callers.pop(head.principal, None)
-            head.caller_plans = None
-
     def let_go(self) -> None:
         """Stop answering, in a child process that the running tool may have forked."""
         for shared in (self._shared, *self._shared_in_sessions.values()):
             shared.let_go()
-
-    # --- stateless requests -------------------------------------------------------------------------------
-
-    def answer(
-        self, head: Head, body: bytes, headers: Headers, client: Client = None
-    ) -> bytes | PendingResponse | None:
-        """Return the HTTP response to a request, with `headers` in it, or a pending one; None, without any
-        effect, if the request takes the regular path. `client` is the client's address, for the log.
-
-        Context variables that a tool sets are reset after its call, as on the regular path, where each
-        request has a task of its own.
-        """
-        if head.access_token is None:
-            return self._answer(head, body, headers, client)
-        with Presented(head.access_token):
-            return self._answer(head, body, headers, client)
-
-    def _answer(
-        self, head: Head, body: bytes, headers: Headers, client: Client
-    ) -> bytes | PendingResponse | None:
-        if self._app.stopping:
-            return None
-        if head.session:
-            session = self._app.sessions.find(head.session, head.principal)
-            return None if session is None else self._answer_in_session(head, session, body, headers)
-        shared = self._shared
-        if shared.busy:
-            return None
-        if shared.connection.bound_plans is not head.caller_plans:
-            current = self._bind_to_principal(shared, head)
-            if current is None:
-                return None
-            head = current
-        if head.bypasses_left:
-            head.bypasses_left -= 1
-            return self._answer_unshared(head, body, headers, client)
-        shared.busy = True
-        shared.declined = False
-        try:
-            accepted = copy_context().run(
-                http_body.receive_named, shared.connection, body, head.method, head.name
-            )
-        except FAILURES as error:
-            return self._internal_error(error, body, headers, shared)
-        finally:
-            shared.busy = False
-        if not accepted or shared.declined:
-            if shared.is_forked_child:
-                forks.leave()
-            if not accepted or (head.method == LIST and shared.dispatcher.runtime.has_upstreams):
-                return None
-            head.bypasses_left = head.bypass_backoff = min(2 * head.bypass_backoff, MAX_BYPASSES) or 1
-            self._drop_caller_plans(head)
-            return self._answer_unshared(head, body, headers, client)
-        answer: bytes = shared.connection.output.take()
-        if shared.id is not None:
-            id, shared.id = shared.id, None
-            if not answer:
-                return None
-            return self.response(stateless_status(answer, id), answer, headers, head.path, client)
-        if headers is not self._headers:  # uvicorn makes new ones each second, with another Date
-            self._take_headers(headers)
-        return b"%b%d%b%b" % (self._begin, len(answer) - 1, JSON, answer[:-1])
-
-    def _answer_unshared(
-        self, head: Head, body: bytes, headers: Headers, client: Client
-    ) -> bytes | PendingResponse | None:
-        """As `answer`, by a connection that serves only this request."""
-        exchange = self._app.exchange(head.principal)
-        try:
-            answer = copy_context().run(exchange.receive_expected, body, head.method, head.name)
-        except FAILURES as error:
-            exchange.close()
-            return self._internal_error(error, body, headers)
-        if answer is None:
-            return self.make_pending(self._app, exchange, None, head.path, self._loop)
-        status = 200
-        if len(answer) > SHORT or ERROR in answer:
-            status = stateless_status(answer, exchange.connection.message.id or b"null")
-        self._app.put_back(exchange)
-        return self.response(status, answer, headers, head.path, client) if answer else None
-
-    # --- requests in sessions -----------------------------------------------------------------------------
-
-    def _answer_in_session(
-        self, head: Head, session: HttpSession, body: bytes, headers: Headers
-    ) -> bytes | PendingResponse | None:
-        """As `answer`, in a session (up to 2025-11-25), where every response has status 200."""
-        dispatcher = session.dispatcher
-        shared = self._shared_in_sessions.get(dispatcher.session.version) or self._share(session)
-        if not shared.busy and shared.connection.bound_plans is not head.caller_plans:
-            current = self._bind_to_principal(shared, head)
-            if current is None:
-                return None
-            head = current
-        if session.bypasses_left or shared.busy:
-            session.bypasses_left = max(0, session.bypasses_left - 1)
-            return self._answer_unshared_in_session(head, session, body, headers)
-        shared.connection.in_flight = dispatcher.in_flight  # two requests in flight must not have one id
-        shared.busy = True
-        shared.declined = False
-        try:
-            accepted = copy_context().run(http_body.receive_in_session, shared.connection, body)
-        except FAILURES as error:
-            return self._internal_error(error, body, headers, shared)
-        finally:
-            shared.busy = False
-        if not accepted:
-            return None
-        if shared.declined:
-            if shared.is_forked_child:
-                forks.leave()
-            session.bypasses_left = session.bypass_backoff = (
-                min(2 * session.bypass_backoff, MAX_BYPASSES) or 1
-            )
-            self._drop_caller_plans(head)
-            return self._answer_unshared_in_session(head, session, body, headers)
-        shared.id = None
-        session.used = monotonic()
-        answer: bytes = shared.connection.output.take()
-        if headers is not self._headers:
-            self._take_headers(headers)
-        return b"%b%d%b%b" % (self._begin, len(answer) - 1, JSON, answer[:-1])
-
-    def _answer_unshared_in_session(
-        self, head: Head, session: HttpSession, body: bytes, headers: Headers
-    ) -> bytes | PendingResponse | None:
-        """As `answer`, by a connection of the session that serves only this request."""
-        exchange = session.exchange()
-        try:
-            answer = copy_context().run(exchange.receive_expected, body, b"", b"")
-        except FAILURES as error:
-            exchange.close()
-            return self._internal_error(error, body, headers)
-        if answer is None:
-            return self.make_pending(self._app, exchange, session, head.path, self._loop)
-        session.put_back(exchange)
-        return self.response(200, answer, headers, head.path, None) if answer else None
-
-    def _share(self, session: HttpSession) -> SharedConnection:
-        """Create the connection that sessions of this protocol version share."""
-        version = session.version
-        shared = self._shared_in_sessions[version] = SharedConnection(self._app, self._loop, version)
-        shared.take_plans()
-        return shared
 
     # --- HTTP responses -----------------------------------------------------------------------------------
 
@@ -288,13 +253,10 @@ class HotPath:
             return response(status, body, headers)
         if body.endswith(DATA_END) and (more := retry_after(body)):
             return response(status, body, [*headers, *more])
-        if headers is not self._headers:
-            self._take_headers(headers)
-        return b"%b%d%b%b" % (self._begin, len(body), JSON, body)
-
-    def _take_headers(self, headers: Headers) -> None:
-        self._headers = headers
-        self._begin = OK + _lines_of(headers) + b"content-length: "
+        remembered = self._remembered
+        if headers is not remembered.headers:
+            remembered.take_headers(headers, OK + _lines_of(headers) + b"content-length: ")
+        return b"%b%d%b%b" % (remembered.response_start, len(body), JSON, body)
 
     def _internal_error(
         self, error: BaseException, body: bytes, headers: Headers, shared: SharedConnection | None = None

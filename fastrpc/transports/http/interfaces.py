@@ -1,4 +1,4 @@
-"""The types of ASGI 3, and of what stands in front of the application. For type checkers alone: no module
+"""The types of ASGI 3, and of applications around this one. For type checkers alone: no module
 imports this when it runs."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Client = tuple[str, int] | None
 
 
 class Front(Protocol):
-    """An ASGI application that ends in order: `HttpApp`, or what stands in front of it."""
+    """An ASGI application that ends in order: `HttpApp`, or one around it."""
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None: ...
     async def stop(self, grace_seconds: float | None) -> None: ...

@@ -1,8 +1,8 @@
 """Periodically has all connections of a server check their time limits, with one timer.
 
-It keeps a clock of its own that stops while the loop is blocked: no connection is closed because a tool kept
-the loop from reading its bytes. Checking 500 connections costs a millisecond. What the limits mean is left to
-each connection (`protocol.Protocol.check_limits`).
+Its clock stops while the loop is blocked: no connection is closed because a tool kept the loop from reading
+its bytes. Checking 500 connections costs a millisecond. What the limits mean is left to
+each connection (`BoundedConnection.check_limits`).
 """
 
 from __future__ import annotations

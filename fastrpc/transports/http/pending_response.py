@@ -46,7 +46,11 @@ class PendingResponse:
         self._loop = loop
         self._since = loop.time()
         self._id: bytes = exchange.connection.message.id or b"null"
-        app.begin(exchange, session)
+        if session is None:
+            app.exchanges.begin(exchange)
+        else:
+            session.begin(exchange)
+            app.exchanges.begin_in_session(exchange)
 
     @property
     def waits(self) -> bool:
@@ -56,7 +60,7 @@ class PendingResponse:
     @property
     def seconds(self) -> float:
         """The time left before a keep-alive comment has to be sent (``stream_seconds``)."""
-        return max(0.0, self._app.stream_seconds - (self._loop.time() - self._since))
+        return max(0.0, self._app.responses.stream_seconds - (self._loop.time() - self._since))
 
     def on_message(self, function: Callable[[], object] | None) -> None:
         """Set the function that is called for each message; None: the exchange's waiter is woken."""
@@ -71,9 +75,9 @@ class PendingResponse:
         kind, line = item
         exchange.next()
         self.on_message(None)
-        self._app.running.discard(exchange)
+        self._app.exchanges.running.discard(exchange)
         try:
-            (self._app if session is None else session).put_back(exchange)
+            (self._app.exchanges if session is None else session).put_back(exchange)
         except Exception as error:  # the answer is there
             tracebacks.report("an exchange could not be kept", error)
         if session is not None:
@@ -86,7 +90,7 @@ class PendingResponse:
         if self._session is not None:
             self._session.stream_of(self._exchange).leave()
         else:
-            self._app.running.discard(self._exchange)
+            self._app.exchanges.running.discard(self._exchange)
             self._exchange.close()
 
     async def serve(self, request: HttpRequest) -> None:
@@ -94,6 +98,6 @@ class PendingResponse:
         request.body_is_read()
         app, session, exchange = self._app, self._session, self._exchange
         if session is None:
-            await app.send_stateless(request, exchange, self._id, self.seconds)
+            await app.responses.send_stateless(request, exchange, self._id, self.seconds)
         else:
-            await app.send_in_session(request, session, exchange, self.seconds)
+            await app.responses.send_in_session(request, session, exchange, self.seconds)

@@ -1,8 +1,8 @@
 """One process that serves over HTTP, alone or as one of several workers, until a signal ends it.
 
-Runs the event loop, and the server on the sockets that it is given, behind a trace and, in a worker, the
-`session_router`. The shutdown is that of all transports (`fastrpc.transports.shutdown`). Listening, and
-other processes, are left to `run` and `workers`.
+Runs the event loop, and the server on the sockets that it is given, with a trace and, in a worker, the
+`session_router` around the application. The shutdown is that of all transports
+(`fastrpc.transports.shutdown`). Listening, and other processes, are left to `run` and `workers`.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _check_shareable(server: ServedServer) -> None:
 
 
 def run_in_loop(serving: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in an event loop of its own, to its end."""
+    """Run a coroutine in a new event loop, to its end."""
     http_body.give_back_memory()
     loop.run(serving, is_signal=may_be_interrupted)
 
@@ -158,8 +158,8 @@ async def _serve(
         from fastrpc.transports.http.session_router import SessionRouter
 
         app = application.here()
-        router = SessionRouter(app, group.folder, group.number, group.count, runtime.take_announcement)
-        runtime.share = router.share
+        router = SessionRouter(app, group.folder, group.number, group.count, runtime.announcements.take)
+        runtime.announcements.share = router.share
     http = _server_of(application, settings, sockets, on_ready, access, group, router)
     await serve_transport(http, runtime, settings.drain_seconds, group)
 
@@ -207,7 +207,7 @@ def _connections_of(runtime: ServedRuntime) -> Connections:
 
 
 def _traced(front: Front, settings: HttpSettings, group: WorkerGroup | None) -> Front:
-    """Return the application, behind a trace if the settings ask for one."""
+    """Return the application, with a trace around it if the settings ask for one."""
     if settings.trace is None:
         return front
     from fastrpc.transports.http.tracing import Traced

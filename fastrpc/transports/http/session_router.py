@@ -4,8 +4,8 @@ The system distributes connections over the workers; a session lives in one of t
 session's id (`session_ids`). A request that arrives at another worker is forwarded over a Unix socket, in a
 folder with mode 0700, as frames with the events of ASGI. The worker that serves it checks it, as if it had
 arrived there. Requests of 2026-07-28 need no session and are never forwarded. Over the same sockets a worker
-sends its announcements (`Runtime.announce`) to the other workers, which notify their clients in the same
-order.
+sends its announcements (`fastrpc.engine.announcements`) to the other workers, which notify their clients in
+the same order.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
+from fastrpc.transports.http.remembered import Bypass
 from fastrpc.transports.http.session_ids import new_id
 from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 
@@ -45,7 +46,7 @@ class HttpSession:
     """One session: its main dispatcher, the exchanges of its requests, and its streams.
 
     Stream 0 is the standalone one, for messages that belong to no request (MCP: listening for messages by
-    GET); each request whose response is streamed has one of its own.
+    GET); each request whose response is streamed has another one.
     """
 
     def __init__(
@@ -63,8 +64,7 @@ class HttpSession:
         self.closed = False
         self.retry_ms = RETRY_MS
         """When a client should reconnect whose stream has ended."""
-        self.bypasses_left = self.bypass_backoff = 0
-        """The number of next requests that do not use the shared connection: see `hot_path`."""
+        self.bypass = Bypass()
         self.running: set[Exchange] = set()
         self._connect = connect
         self._loop = loop
@@ -141,7 +141,7 @@ class HttpSession:
         """
         self._last_stream += 1
         stream = self._streams[self._last_stream] = EventStream(self._last_stream, self._loop, self._store)
-        reader = stream.read_behind(0)
+        reader = stream.read_after(0)
 
         def take(kind: str, line: bytes) -> None:
             if line:
@@ -165,14 +165,14 @@ class HttpSession:
     def listen(self, last_event_id: str | None) -> Reader | None:
         """Return a reader of the standalone stream, or of the events after an id; None for an unknown id."""
         if last_event_id is None:
-            return self.standalone.read_behind(self.standalone.sent)
+            return self.standalone.read_after(self.standalone.sent)
         number, _, seen = last_event_id.partition("-")
         if not (number.isdecimal() and seen.isdecimal() and last_event_id.isascii() and len(seen) < 20):
             return None
         stream = self._streams.get(int(number[:20]))
         if stream is None or int(seen) > stream.last:
             return None
-        return stream.read_behind(int(seen))
+        return stream.read_after(int(seen))
 
     def priming(self, reader: Reader, seen: int) -> bytes:
         """Return the first bytes for a reader."""

@@ -1,6 +1,6 @@
 """A connection shared by the plain calls of all callers: those of tools that run inline and take no Context.
 
-It is lent to one principal at a time: it calls the tools that exist for that one, as far as the guard's gate
+It is bound to one principal at a time: it calls the tools that exist for that one, as far as the guard's gate
 allows it without a Context (`fastrpc._core.call_gate`), and records calls as that one's. It answers at once
 or not at all. It replaces the dispatcher of its connection, and so receives every message that the connection
 does not answer by itself, before that has had any effect.
@@ -9,6 +9,7 @@ does not answer by itself, before that has had any effect.
 from __future__ import annotations
 
 from fastrpc import forks
+from fastrpc.transports.http.remembered import CallerPlans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,25 +23,15 @@ if TYPE_CHECKING:
     from fastrpc.transports.interfaces import ServedDispatcher
 
 
-class CallerPlans:
-    """A principal, and the call plans of the tools that exist for it, until those change."""
-
-    __slots__ = ("plans", "principal")
-
-    def __init__(self, principal: str, plans: dict[str, Plan]) -> None:
-        self.principal = principal
-        self.plans = plans
-
-
 UNBOUND = CallerPlans("", {})
-"""Whom a connection is lent to that has not been lent since the tools changed."""
+"""What a connection is bound to before its first request, and after the tools have changed."""
 
 
 class SharedConnection:
     """One for the requests of 2026-07-28, or for those in sessions of another `version`.
 
-    Before each call it is lent, `busy` is set and `declined` cleared, after it `busy` is cleared; see
-    `HotPath`.
+    Before each call it is bound to the caller's principal, `busy` is set and `declined` cleared; after the
+    call `busy` is cleared (`HotPath`).
     """
 
     __slots__ = ("busy", "connection", "declined", "dispatcher", "id", "is_forked_child")
@@ -67,13 +58,13 @@ class SharedConnection:
         app.at_end.append(self.dispatcher.close)  # the server waits for its last connection to end
 
     def take_plans(self) -> None:
-        """Get ready to be lent, after the tools have changed."""
+        """Make the plans anew, after the tools have changed; the connection is then bound to no principal."""
         self.dispatcher.on_client_idle()
         self.connection.bound_plans = UNBOUND
 
     def bind_to_principal(self, caller: CallerPlans) -> None:
-        """Have the next calls be those of a principal, until `Connection.bound_plans` is another one, or
-        None."""
+        """Have the next calls be those of a principal. It ends with `Connection.bound_plans`, which the
+        connection clears when the tools change."""
         connection = self.connection
         connection.principal = caller.principal
         if connection.plans is not caller.plans:
@@ -92,7 +83,7 @@ class SharedConnection:
         if (
             message.method == "tools/list"
             and not dispatcher.runtime.has_upstreams
-            and not dispatcher.runtime.is_filtered  # this connection serves callers of all classes
+            and not dispatcher.runtime.filters.is_filtered  # this connection serves callers of all classes
             and not dispatcher.session.version
         ):
             self.id = message.id
@@ -101,7 +92,7 @@ class SharedConnection:
             self.declined = True
 
     def has_current_plans(self) -> bool:
-        """Whether the connection calls what exists for the principal now to whom it is lent."""
+        """Whether the connection calls what exists now for the principal to which it is bound."""
         return self.dispatcher.has_current_plans()
 
     def call_ended(self, id: bytes, plan: Plan, result: Any, stateless: bool) -> str:
@@ -119,4 +110,4 @@ class SharedConnection:
 
 
 def _ignore(line: bytes) -> None:
-    """Drop a notification that belongs to no request: this connection has no client of its own."""
+    """Drop a notification that belongs to no request: the connection belongs to no client."""

@@ -1,4 +1,4 @@
-"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to a URL of its own.
+"""HTTP+SSE, the transport of 2024-11-05: a GET opens a stream, messages are posted to another URL.
 
 The first event has that URL, which contains a random session id. All responses are sent on the stream, and
 the session ends with it. A client that does not read is disconnected when too many bytes wait for it.
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
 
     from fastrpc._core.message import Message
     from fastrpc.quotas import Quota
+    from fastrpc.transports.http.exchange import ExchangePool
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.request import HttpRequest
 
     class SseHost(Protocol):
-        """The application whose endpoint it is, as far as that needs to know it."""
+        """The application to which the endpoint belongs."""
 
         max_body: int
         bodies: Quota
+        exchanges: ExchangePool
         guard: AccessRules
         keep_alive_seconds: float
 
-        def new_exchange(self) -> Exchange: ...
         def check_open(self) -> None: ...
         def read(self, body: bytes) -> Message: ...
 
 
 class SseSession:
-    """One stream and the connection behind it. `request`: the last one of it, whose token has to be valid for
+    """One stream and its connection. `request`: the last one of it, whose token has to be valid for
     anything to be sent; a client whose token expires posts with another one."""
 
     def __init__(self, request: HttpRequest, exchange: Exchange) -> None:
@@ -89,7 +90,7 @@ class SseEndpoint:
         own = sum(session.principal == request.principal for session in self._sessions.values())
         if own >= self._per_caller or len(self._sessions) >= self._in_all:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
-        session = SseSession(request, self._app.new_exchange())
+        session = SseSession(request, self._app.exchanges.new())
         self._sessions[session.id] = session
         if self.on_opened is not None:
             self.on_opened(session)

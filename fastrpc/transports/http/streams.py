@@ -71,7 +71,7 @@ class Store:
                 event.stream.drop(event)
         while events and events[0].line is None:
             events.popleft()
-        if len(events) > 2 * self._live + 64:  # what has gone in the middle
+        if len(events) > 2 * self._live + 64:  # those dropped in the middle
             self._events = deque(event for event in events if event.line is not None)
 
 
@@ -138,13 +138,13 @@ class EventStream:
             self.reader.leaving = True
         self.waiter.wake()
 
-    def read_behind(self, seen: int) -> Reader:
+    def read_after(self, seen: int) -> Reader:
         """Return a new reader, for the events after number `seen`; it replaces the previous one."""
         self.reader = Reader(self, seen)
         self.waiter.wake()
         return self.reader
 
-    def part_behind(self, seen: int) -> tuple[bytes, int]:
+    def part_after(self, seen: int) -> tuple[bytes, int]:
         """Return the encoded events after number `seen`, up to `PART_BYTES`, and the number of the last."""
         found = []
         size = 0
@@ -177,7 +177,7 @@ class Reader:
         stream = self.stream
         if stream.reader is not self:
             return None
-        data, self.seen = stream.part_behind(self.seen)
+        data, self.seen = stream.part_after(self.seen)
         if data:
             return data
         if stream.ended and stream.farewell and not self._said_farewell:

@@ -1,0 +1,1 @@
+"""Parts of `fastrpc.compat.server`, the high-level servers of FastMCP and of the official SDK."""

@@ -1,0 +1,106 @@
+"""Notifies the clients of a server of changes, in this process and in the others that serve the same clients.
+Imported with the first change, or by a server that is served by several processes.
+"""
+
+from __future__ import annotations
+
+from fastrpc.json_encoding import to_json
+from fastrpc.protocol.lifecycle import READY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Any
+
+    from fastrpc.engine.shared_state import NotifiedDispatcher
+    from fastrpc.engine.visibility import VisibilityFilters
+
+
+class Announcements:
+    """The changes of one server. `forget` forgets what has been made from the entries of a kind."""
+
+    def __init__(
+        self,
+        dispatchers: Collection[NotifiedDispatcher],
+        filters: VisibilityFilters,
+        forget: Callable[[str], object],
+        take_task_change: Callable[[str, str, str], object],
+    ) -> None:
+        self._dispatchers = dispatchers
+        self._filters = filters
+        self._forget = forget
+        self._take_task_change = take_task_change
+        self.share: Callable[[bytes], object] | None = None
+        """Sends an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
+
+    def announce(self, change: str, *values: Any) -> None:
+        """Notify the clients of this process of a change (`CHANGES`), and have the other processes notify
+        theirs. Thread-safe."""
+        self.take(change, *values)
+        if self.share is not None:
+            self.share(to_json([change, *values]))
+
+    def take(self, change: str, *values: Any) -> None:
+        """Notify the clients of this process of a change that another one has announced."""
+        CHANGES[change](self, *values)
+
+    def list_changed(self, kind: str) -> None:
+        """Forget what this process has made from the entries of a kind, and notify all of its clients."""
+        self._forget(kind)
+        for dispatcher in list(self._dispatchers):
+            dispatcher.list_changed(kind)
+
+    def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
+        """Notify clients that filters show other entries: without `concerns` all clients of all processes,
+        else those clients of this process for whose principal it returns true."""
+        if concerns is None:
+            self.announce("lists_changed")
+        else:
+            self.take_other_lists(concerns)
+
+    def take_other_lists(self, concerns: Callable[[str], bool] | None = None) -> None:
+        """Forget what filters have shown, and notify the clients of this process. Thread-safe."""
+        self._filters.forget()
+        enforced = self._filters.enforces_filters
+        for dispatcher in list(self._dispatchers):
+            if enforced:
+                dispatcher.forget_plans()
+            if concerns is None or concerns(dispatcher.principal):
+                for kind in ("tool", "resource", "prompt"):
+                    dispatcher.list_changed(kind)
+
+    def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
+        """Notify every subscribed client of this process that a resource has changed. `rest`: other members
+        of the params."""
+        for dispatcher in list(self._dispatchers):
+            dispatcher.resource_updated(uri, rest)
+
+    def task_changed(self, id: str, owner: str, worker: str) -> None:
+        """A worker has changed a task of an owner."""
+        self._take_task_change(id, owner, worker)
+
+    def is_subscribed(self, uri: str) -> bool:
+        """Whether a client of this process has subscribed to a resource."""
+        from fastrpc.protocol.uri_template import normal
+
+        meant = normal(uri)
+        return any(dispatcher.has_subscribed(meant) for dispatcher in list(self._dispatchers))
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send the clients with sessions a notification, if they are all one principal's."""
+        from functools import partial
+
+        sessions = [(each, each.session) for each in list(self._dispatchers)]
+        ready = [each for each, session in sessions if session.state == READY and session.lasting]
+        if len({each.principal for each in ready}) == 1:
+            for dispatcher in ready:
+                dispatcher.post(partial(dispatcher.notify, method, params))
+
+
+CHANGES: dict[str, Callable[..., object]] = {
+    "list_changed": Announcements.list_changed,
+    "lists_changed": Announcements.take_other_lists,
+    "resource_updated": Announcements.resource_updated,
+    "task_changed": Announcements.task_changed,
+}
+"""The changes that a process announces to the others that serve the same clients."""

@@ -1,0 +1,198 @@
+"""Sends the messages and the response of a request that waits: one JSON body, or an event stream.
+
+The response is one JSON body if it comes first. If a message precedes it, or it takes long, an event stream
+with status 200 is sent, with comments that keep the connection open.
+"""
+
+from __future__ import annotations
+
+from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, SILENT, STOPPED
+from fastrpc.transports.http.request import stateless_status
+from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastrpc.transports.http.exchange import Exchange, ExchangePool
+    from fastrpc.transports.http.guard import AccessRules
+    from fastrpc.transports.http.request import HttpRequest
+    from fastrpc.transports.http.sessions import HttpSession
+    from fastrpc.transports.http.streams import Reader
+
+
+class ResponseSender:
+    """Sends the responses of one application; `guard` checks the tokens of its listeners.
+
+    `keep_alive_seconds` is the time between the comments of an event stream.
+    """
+
+    def __init__(self, exchanges: ExchangePool, guard: AccessRules, keep_alive_seconds: float) -> None:
+        self.keep_alive_seconds = keep_alive_seconds
+        self.stream_seconds = keep_alive_seconds
+        """How long a response may take before an event stream begins."""
+        self.json_only = False
+        """Whether messages before a response are dropped, so that it is always one JSON body."""
+        self._exchanges = exchanges
+        self._guard = guard
+
+    async def send_stateless(
+        self, request: HttpRequest, exchange: Exchange, id: bytes, seconds: float | None = None
+    ) -> None:
+        """Send the messages and the response of a stateless request; for `seconds` see `send`."""
+        await self.send(
+            request,
+            exchange,
+            lambda kind, line: 503 if kind == STOPPED else stateless_status(line, id),
+            seconds=seconds,
+        )
+
+    async def send(
+        self,
+        request: HttpRequest,
+        exchange: Exchange,
+        status_of: Callable[[str, bytes], int],
+        *,
+        cancel: bool = True,
+        seconds: float | None = None,
+    ) -> None:
+        """Send the messages and the response of a request. With `cancel` a disconnect cancels the request.
+
+        `status_of` receives the kind and the line of the response. `seconds` is the time until the first
+        keep-alive comment; None: `stream_seconds`.
+        """
+        self._exchanges.begin(exchange, request.share)
+        over = False
+        request.watch(exchange.waiter.wake)
+        try:
+            over = await self._send_messages(request, exchange, status_of, seconds)
+        finally:
+            if over:
+                self._exchanges.running.discard(exchange)
+                self._exchanges.put_back(exchange)
+            elif cancel:
+                self._exchanges.running.discard(exchange)
+                exchange.close()
+            else:
+                exchange.hand_over(lambda kind, line: self._ended_without_client(exchange, kind))
+
+    def _ended_without_client(self, exchange: Exchange, kind: str) -> None:
+        """Handle an item of a call whose client has disconnected: it is dropped."""
+        if kind in ENDS:
+            self._exchanges.running.discard(exchange)
+            self._exchanges.put_back(exchange)
+
+    async def _send_messages(
+        self,
+        request: HttpRequest,
+        exchange: Exchange,
+        status_of: Callable[[str, bytes], int],
+        seconds: float | None,
+    ) -> bool:
+        """Send the items of an exchange up to the response; False if the client has disconnected."""
+        while True:
+            if request.gone:  # the caller decides about the remaining items, the response included
+                return False
+            dispatcher = exchange.dispatcher
+            if dispatcher.listening and not await self._guard.still_admits(request, dispatcher.principal):
+                await request.more(b"", last=True)
+                return False
+            item = exchange.next()
+            if item is None:
+                woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
+                seconds = None
+                if not woken:
+                    if not request.begun:
+                        await request.begin()
+                    await request.more(KEEP_ALIVE)
+                continue
+            kind, line = item
+            if self.json_only and kind == MESSAGE:
+                continue
+            if not request.begun:
+                if kind == SILENT:
+                    await request.answer(202)
+                    return True
+                if kind in (ANSWER, STOPPED):
+                    await request.answer(status_of(kind, line), line)
+                    return True
+                await request.begin()
+            if line:
+                await request.more(event_of(line))
+            if kind in ENDS:
+                await request.more(b"", last=True)
+                return True
+
+    async def send_in_session(
+        self, request: HttpRequest, session: HttpSession, exchange: Exchange, seconds: float | None = None
+    ) -> None:
+        """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
+        client may resume the stream. `seconds`: to the first keep-alive comment; None: `stream_seconds`.
+        """
+        session.begin(exchange)
+        self._exchanges.begin_in_session(exchange, request.share)
+        request.watch(exchange.waiter.wake)
+        try:
+            answer = await self._wait_for_response(request, session, exchange, seconds)
+        except BaseException:  # the ASGI server aborts the request; the call goes on
+            session.stream_of(exchange).leave()
+            raise
+        if answer is not None:
+            session.put_back(exchange)
+            kind, line = answer
+            if kind == SILENT:
+                await request.answer(202)
+                return
+            # The request of a cancelled call had been accepted: its error is a JSON-RPC one. 404 and 503 are
+            # for later requests (MCP 2025-11-25, transports: session management); clients give up on them.
+            await request.answer(200, line)
+            return
+        reader = session.stream_of(exchange)
+        if request.gone:
+            reader.leave()
+            return
+        request.on_gone = reader.waiter.wake
+        await self.send_stream(request, session, reader, 0)
+
+    async def _wait_for_response(
+        self, request: HttpRequest, session: HttpSession, exchange: Exchange, seconds: float | None
+    ) -> tuple[str, bytes] | None:
+        """Wait for the response; None if a message precedes it, it takes long, or the client disconnects."""
+        while True:
+            item = exchange.peek()
+            if item is None and not request.gone:
+                woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
+                seconds = None
+                if woken:
+                    continue
+            elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
+                return exchange.next()
+            elif item is not None and (
+                (item[0] == PAUSED and not session.primed) or (item[0] == MESSAGE and self.json_only)
+            ):
+                exchange.next()
+                continue
+            return None
+
+    async def send_stream(
+        self, request: HttpRequest, session: HttpSession, reader: Reader, seen: int, *, listens: bool = False
+    ) -> None:
+        """Send the events of a stream until it ends, the client disconnects, or a new reader takes over.
+        `listens`: until its token is not valid any more, too."""
+        try:
+            await request.begin()
+            first = session.priming(reader, seen)
+            if first:
+                await request.more(first)
+            while not request.gone:
+                ends = listens and not await self._guard.still_admits(request, session.principal)
+                data = None if ends else reader.take()
+                if data is None:
+                    await request.more(b"", last=True)
+                    return
+                if data:
+                    await request.more(data)
+                elif not await reader.waiter.wait(self.keep_alive_seconds):
+                    await request.more(KEEP_ALIVE)
+        finally:
+            reader.leave()

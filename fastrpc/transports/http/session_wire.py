@@ -1,0 +1,161 @@
+"""The session wire (MCP up to 2025-11-25) over Streamable HTTP: POST, GET and DELETE.
+
+A session begins with `initialize`. A client that uses none is served as far as a method needs none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc.errors import InvalidRequest
+from fastrpc.protocol.versions import BATCHES, SESSION_VERSIONS
+from fastrpc.transports.http.exchange import ENDS
+from fastrpc.transports.http.guard import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from fastrpc.transports.http.exchange import Exchange, ExchangePool
+    from fastrpc.transports.http.request import HttpRequest
+    from fastrpc.transports.http.responses import ResponseSender
+    from fastrpc.transports.http.sessions import HttpSession, Sessions
+
+    Rest = Coroutine[Any, Any, None] | None  # what sends the answer of a call that waits, if it does
+
+ASSUMED = "2025-03-26"
+"""The version of a client that names none and has no session (MCP 2025-06-18, MCP-Protocol-Version)."""
+
+NEED_A_SESSION = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+
+
+class SessionWire:
+    """Serves the requests of the session wire to one application."""
+
+    def __init__(self, exchanges: ExchangePool, sessions: Sessions, responses: ResponseSender) -> None:
+        self._exchanges = exchanges
+        self._sessions = sessions
+        self._responses = responses
+
+    async def post(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
+        if method == "initialize" and kind == "request":
+            await self._post_initialize(request, body)
+            return None
+        if b"mcp-session-id" in request.headers:
+            return await self._post_in_session(request, body, kind)
+        return await self.post_without_session(request, body, kind, method)
+
+    def _session_of(self, request: HttpRequest) -> HttpSession:
+        """Return the session that a request names. Raises Refused: 400 without one, 404 if unknown."""
+        given = request.header(b"mcp-session-id")
+        if given is None:
+            raise Refused(400, "Mcp-Session-Id: the header is missing; a session begins with initialize")
+        session = self._sessions.find(given, request.principal)
+        if session is None:
+            raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
+        check_version(request.header(b"mcp-protocol-version"))
+        return session
+
+    async def _post_initialize(self, request: HttpRequest, body: bytes) -> None:
+        session = self._sessions.open(request.principal, asyncio.get_running_loop())
+        if session is None:
+            raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
+        self._exchanges.runtime = session.dispatcher.runtime
+        exchange = session.exchange()
+        answer = exchange.receive(body, request.entry)
+        if answer is None:  # the proxy connects to its upstream server first
+            answer = await self._answer_late(request, session, exchange)
+        if not answer or session.version is None:
+            self._sessions.end(session)
+            exchange.close()  # or its buffers would stay until a garbage collection
+            await request.answer(400, answer or b"")
+            return
+        session.put_back(exchange)
+        await request.answer(200, answer, [(b"mcp-session-id", session.id.encode())])
+
+    async def _answer_late(
+        self, request: HttpRequest, session: HttpSession, exchange: Exchange
+    ) -> bytes | None:
+        """Wait for the response to initialize; if the client disconnects, end the session and return None."""
+        session.begin(exchange)
+        request.watch(exchange.waiter.wake)
+        try:
+            while not request.gone:
+                item = exchange.next()
+                if item is None:
+                    await exchange.waiter.wait(self._responses.keep_alive_seconds)
+                elif item[0] in ENDS:
+                    return item[1]
+        except BaseException:  # the ASGI server aborts the request
+            self._sessions.end(session)
+            raise
+        return None
+
+    async def _post_in_session(self, request: HttpRequest, body: bytes, kind: str) -> Rest:
+        session = self._session_of(request)
+        if kind == "batch" and session.version not in BATCHES:
+            raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
+        exchange = session.exchange()
+        answer = exchange.receive(body, request.entry)
+        if kind in ("notification", "response"):
+            session.put_back(exchange)
+            await request.answer(202)
+        elif answer is not None:
+            session.put_back(exchange)
+            await request.answer(200, answer)
+        elif not exchange.waits:  # a batch without a request
+            session.put_back(exchange)
+            await request.answer(202)
+        else:
+            return self._responses.send_in_session(request, session, exchange)
+        return None
+
+    async def post_without_session(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
+        """Serve a client that uses no session, as far as the method needs none."""
+        version = check_version(request.header(b"mcp-protocol-version")) or ASSUMED
+        if kind == "notification":
+            await request.answer(202)
+            return None
+        if kind == "response" or method in NEED_A_SESSION:
+            self._session_of(request)
+        if kind == "batch" and version not in BATCHES:
+            raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
+        exchange = self._exchanges.take(request.principal, version)
+        answer = exchange.receive(body, request.entry)
+        if answer is None and exchange.waits:
+            return self._responses.send(request, exchange, lambda kind, line: 200, cancel=False)
+        self._exchanges.put_back(exchange)
+        await request.answer(200 if answer else 202, answer or b"")
+        return None
+
+    async def delete(self, request: HttpRequest) -> None:
+        """End a session. The response is sent before those of the calls that this cancels: the client may
+        disconnect after it.
+        """
+        session = self._session_of(request)
+        self._sessions.remove(session)
+        try:
+            await request.answer(200)
+        finally:
+            session.close()
+
+    async def get(self, request: HttpRequest) -> None:
+        if not request.accepts("text/event-stream"):
+            raise Refused(406, "Accept: expected text/event-stream")
+        session = self._session_of(request)
+        last = request.header(b"last-event-id")
+        reader = session.listen(last)
+        if reader is None:
+            raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
+        request.watch(reader.waiter.wake)
+        await self._responses.send_stream(request, session, reader, reader.seen, listens=True)
+
+
+def check_version(given: str | None) -> str | None:
+    """Return the version of a request of the session wire. Raises Refused for an unsupported one."""
+    if given is not None and given not in SESSION_VERSIONS:
+        raise Refused(
+            400, f"MCP-Protocol-Version: {given[:40]!r} is not served; {', '.join(SESSION_VERSIONS)}"
+        )
+    return given
