@@ -6,6 +6,7 @@ from typing import Any
 from fastrpc._core.plan import Plan
 from fastrpc._core.task import CallTask
 from fastrpc.context import Context
+from fastrpc.engine.interfaces import DispatcherProtocol
 from fastrpc.engine.ports import OutboundChannel
 from fastrpc.engine.request import Request
 
@@ -20,8 +21,11 @@ class InFlightCall:
     @property
     def plan(self) -> Plan: ...
     def __init__(self, plan: Plan, context: Context | None, request: Request) -> None: ...
+    @property
+    def dispatcher(self) -> DispatcherProtocol: ...
     def leave(self) -> bool:
-        """End the call for its client; False if it has ended before."""
+        """End the call for its client, and take it out of the queue that it waits in; False if it has ended
+        before."""
     def left(self) -> None:
         """The function has returned or raised, on the thread that answers now."""
     def send_rest(self) -> None:

@@ -33,10 +33,17 @@ cdef class InFlightCall:
         self.state = "running"
         request.call = self
 
+    @property
+    def dispatcher(self):
+        return self.request.dispatcher
+
     cpdef bint leave(self) except -1:
-        """End the call for its client; False if it has ended before."""
+        """End the call for its client, and take it out of the queue that it waits in; False if it has ended
+        before."""
         if self.state == "ended":
             return False
+        if self.state == "waiting":
+            self.request.dispatcher.runtime.admission.withdraw(self)
         self.state = "ended"
         if self.timer is not None:
             self.timer.cancel()

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fastrpc._core.plan import Plan
     from fastrpc._core.task import CallTask
     from fastrpc.context import Context
-    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.request import Request
     from fastrpc.tool_style import ToolStyle
 
@@ -118,10 +117,6 @@ class Call(InFlightCall):
             from fastrpc.engine.outbound_channel import context_of
 
             self.context = context_of(request)
-
-    @property
-    def dispatcher(self) -> DispatcherProtocol:
-        return self.request.dispatcher
 
     @property
     def info(self) -> CallInfo:
@@ -292,12 +287,6 @@ class Call(InFlightCall):
         """Have the dispatcher record the cancelled call."""
         if self.leave():
             self.dispatcher.call_dropped(self)
-
-    def leave(self) -> bool:
-        """End the call for its client, and take it out of the queue that it may wait in."""
-        if self.state == WAITING:
-            self.dispatcher.runtime.admission.withdraw(self)
-        return super().leave()
 
 
 class CallWithResultMeta(Call):
