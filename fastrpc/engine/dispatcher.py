@@ -463,7 +463,7 @@ class Dispatcher(OutboundMessages):
     ) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
-        `arguments` are bound, or a dict that does not fit, for the hooks. `is_allowed`: the guard has decided.
+        `arguments` are bound, or a dict that does not fit, for the hooks. `is_allowed`: by its guard.
         """
         call = Call(self, request, plan, arguments)
         if self.runtime.recorder is not None:
