@@ -191,21 +191,14 @@ class Dispatcher(OutboundMessages):
             call.end(None, error)
 
     def call_bound(
-        self,
-        message: Message,
-        plan: Plan,
-        arguments: list[Any] | dict[str, Any],
-        stateless: bool,
-        began: int,
-        *,
-        is_allowed: bool = False,
+        self, message: Message, plan: Plan, arguments: Any, stateless: bool, began: int, **options: bool
     ) -> None:
         """Make a call that came at the tick `began` and may not begin on the connection: on a thread, for
-        instance. Its arguments are bound. `is_allowed`: its guard has decided."""
+        instance. Its arguments are bound. `options` are those of `begin`."""
         request = self.request_type.of(self, message, None)
         request.version = self._version_of(stateless)
         request.began = began
-        self._handle(request, lambda request: self.begin(request, plan, arguments, is_allowed=is_allowed))
+        self._handle(request, lambda request: self.begin(request, plan, arguments, **options))
 
     def open_call(self, context: Context, line: bytes) -> None:
         """Fill in the context of a call that the connection makes, which has been asked for more."""
@@ -453,17 +446,11 @@ class Dispatcher(OutboundMessages):
     # --- handlers -----------------------------------------------------------------------------------------
 
     def begin(
-        self,
-        request: Request,
-        plan: Plan,
-        arguments: list[Any] | dict[str, Any],
-        *,
-        is_allowed: bool = False,
+        self, request: Request, plan: Plan, arguments: list[Any] | dict[str, Any], *, is_allowed: bool = False
     ) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
-        `arguments` are bound; those that do not fit are a dict, for the hooks of the plan. `is_allowed`: the
-        guard has decided about the call.
+        `arguments` are bound, or a dict that does not fit, for the hooks. `is_allowed`: by its guard.
         """
         call = Call(request, plan, arguments)
         if self.runtime.recorder is not None:
