@@ -651,7 +651,8 @@ class Server:
         for each in self._with_mounts() if self.warns else ():
             each.registries.warn_of_missing_descriptions()
         self._over_http = True
-        make = partial(application, self.connect, self._input_schema_of, {**options}, self.max_batch)
+        schema_of = self.runtime.plans.input_schema_of
+        make = partial(application, self.connect, schema_of, {**options}, self.max_batch)
         return Application(make, self.http_endpoints)
 
     @property
@@ -659,12 +660,6 @@ class Server:
         """Whether this server, or one where it is mounted, serves or has served over HTTP. Callers may be on
         other machines: tools must not fetch for them what only this machine can reach."""
         return self._over_http or any(host.over_http for host in self._hosts)
-
-    def _input_schema_of(self, name: str, principal: str | None = None) -> dict[str, Any] | None:
-        self.load_tools()
-        is_hidden = principal is not None and name not in self.runtime.plans.tools_of(principal)
-        tool = None if is_hidden else self.registries.tools.get(name)
-        return None if tool is None else tool.descriptor("2026-07-28")["inputSchema"]
 
     def connect(self, main: Dispatcher | None = None) -> Dispatcher:
         """Return the dispatcher of a new connection, which a transport feeds. `main` is the dispatcher of the

@@ -18,6 +18,7 @@ from fastrpc.engine.results import (
     text_maker_of,
 )
 from fastrpc.errors import InternalError
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +87,13 @@ class CallPlans:
             return NO_PLANS if view is None else view.plans(self.tools)
         except InternalError:
             return NO_PLANS
+
+    def input_schema_of(self, name: str, principal: str | None = None) -> dict[str, Any] | None:
+        """Return the input schema of a tool that exists for a principal, or, if it is None, at all."""
+        self._state.load()
+        is_hidden = principal is not None and name not in self.tools_of(principal)
+        tool = None if is_hidden else self._state.registries.tools.get(name)
+        return None if tool is None else tool.descriptor(STATELESS)["inputSchema"]
 
     def are_tools_of(self, principal: str, plans: dict[str, Plan]) -> bool:
         """Whether these are the plans of what exists for a principal now; asked before each call where

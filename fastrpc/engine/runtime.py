@@ -140,7 +140,11 @@ class Runtime(SharedState):
     def announcements(self) -> Announcements:
         from fastrpc.engine.announcements import Announcements
 
-        return Announcements(self.dispatchers, self.filters, self._forget_everywhere, self.take_task_change)
+        def take_task_change(*change: str) -> None:
+            if "tasks" in self.__dict__:
+                self.tasks.heard(*change)
+
+        return Announcements(self.dispatchers, self.filters, self._forget_everywhere, take_task_change)
 
     @made_once
     def monitors(self) -> Monitors:
@@ -159,11 +163,6 @@ class Runtime(SharedState):
         """The tasks of this server (`fastrpc.tasks.board`)."""
         board: Tasks = self.server._make_task_board()
         return board
-
-    def take_task_change(self, id: str, owner: str, worker: str) -> None:
-        """Have the tasks of this process know that a worker has changed one. Thread-safe."""
-        if "tasks" in self.__dict__:
-            self.tasks.heard(id, owner, worker)
 
     @made_once
     def quotas(self) -> Quotas:

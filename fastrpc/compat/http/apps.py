@@ -107,7 +107,7 @@ class CompatApplication(Application):
         app = _LivingApp(
             self._server.connect,
             PlaceGuard(authenticator_from(dict(self._tokens)), layout.places),
-            tool_schema=self._server._input_schema_of,
+            tool_schema=self._server.runtime.plans.input_schema_of,
             max_batch=self._server.max_batch,
             mcp_paths=layout.mcp_paths,
             sse_paths=layout.sse_paths,

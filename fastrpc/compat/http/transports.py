@@ -255,9 +255,6 @@ class _Shell(FastMCP["Any"]):
     def connect(self, main: Any = None) -> Any:
         return self._inner.connect(main)
 
-    def _input_schema_of(self, name: str, principal: str | None = None) -> Any:
-        return self._inner._input_schema_of(name, principal)
-
     def _http_routes(self, mcp_path: str) -> list[Any]:
         return self._routes
 
