@@ -14,7 +14,7 @@ from fastrpc.garbage import collect_seldom
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 HELP = """\
 usage: fastrpc COMMAND [ARGUMENT…]
@@ -220,5 +220,15 @@ def _reader_is_gone() -> int:
     return 1
 
 
+def run() -> NoReturn:
+    """Run one command in its own process, and end that. Ctrl-C, pressed again while the interpreter ends,
+    changes no exit code."""
+    code = main()
+    import _signal  # type: ignore[import-not-found]  # without what `signal` imports
+
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -7,7 +7,7 @@
 The first available channel is used. If the client supports forms (MCP: elicitation), it receives one; from
 2026-07-28 on the tool then runs again from its start once the answer has arrived (`fastrpc.Context.elicit`).
 The terminal is used if ``ASK_TERMINAL=1`` is set and the server runs in the foreground of a terminal:
-`fastrpc.terminal.menu_dialog`, imported only then. Otherwise the outcome says that no one was asked, and why;
+`fastrpc.terminal.dialog`, imported only then. Otherwise the outcome says that no one was asked, and why;
 `listed` writes the questions as text, so that an agent can ask them itself. An answer is never invented.
 While the person decides, a client that asked for progress receives it. For coroutines on the server's loop.
 """
@@ -238,7 +238,7 @@ async def _on_terminal(
         raise _ChannelUnavailable("the terminal's menu takes no text")
     try:
         from fastrpc.terminal.device import NoTerminal
-        from fastrpc.terminal.menu_dialog import ask
+        from fastrpc.terminal.dialog import ask
     except ImportError:
         raise _ChannelUnavailable("this system has no terminals") from None
     try:

@@ -212,6 +212,13 @@ def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | No
     subscriptions.resource_updated(dispatcher, uri, rest)
 
 
+def check_task_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> None:
+    """Check that a stream may be opened for tasks, by their ids. Raises ProtocolError."""
+    from fastrpc.methods import tasks
+
+    tasks.check_listener(dispatcher, request, ids)
+
+
 def is_task_watched(dispatcher: Dispatcher, id: str) -> bool:
     """Whether the client is to be notified of the changes of a task."""
     from fastrpc.methods import tasks

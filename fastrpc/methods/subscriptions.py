@@ -127,9 +127,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     wanted = _filter_of(request.params)
     uris = frozenset(wanted.get("resourceSubscriptions", ()))
     if "taskIds" in wanted and request.version == STATELESS:
-        from fastrpc.methods.tasks import check_listener
-
-        check_listener(dispatcher, request, wanted["taskIds"])
+        dispatcher.runtime.features.check_task_listener(dispatcher, request, wanted["taskIds"])
     if len(dispatcher.listening) >= dispatcher.runtime.calls.limit:
         raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
     _check_watched(dispatcher, uris)

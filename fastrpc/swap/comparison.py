@@ -26,7 +26,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
-"""Stands for a member that one side does not have."""
+"""The value of a member that one side does not have."""
 
 GENERATED_TITLE = "titles that the original generates from names are not sent"
 INLINED = "schemas are inlined: some clients do not follow $ref"

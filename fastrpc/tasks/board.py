@@ -11,27 +11,23 @@ import asyncio
 import time
 from json import dumps, loads
 
-from fastrpc import diagnostics
 from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
-from fastrpc.storage import StorageError, open_database
+from fastrpc.storage import StorageError
 from fastrpc.tasks import store, workers
-from fastrpc.tasks.journal import Journal, JournalClosed
-from fastrpc.tasks.kind import TASKS
 from fastrpc.tasks.record import FAILED, WORKING, TaskRecord
+from fastrpc.tasks.rows import TaskRows
 from fastrpc.tasks.run import TaskRun
 from fastrpc.tasks.self_call import params_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Coroutine
+    from typing import Any
 
     from fastrpc.tasks.run import WaitingRequest
     from fastrpc.tasks.self_call import TaskServer
-
-    Value = TypeVar("Value")
 
 LEASE_SECONDS = 15.0
 TURN_SECONDS = 0.5
@@ -59,11 +55,9 @@ class TaskBoard:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, list[asyncio.Event]] = {}
         self._runs: dict[str, TaskRun] = {}
-        self._journal: Journal | None = None
-        self._opening: asyncio.Future[Journal] | None = None
+        self._rows = TaskRows(self._begin_turns)
         self._turns: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._problems = diagnostics.Once("error")
 
     # --- for requests -----------------------------------------------------------------------------------
 
@@ -118,7 +112,7 @@ class TaskBoard:
 
     async def read(self, id: str, owner: str) -> TaskRecord | None:
         """Return a task of an owner. Raises StorageError."""
-        found = await self._do(store.read, id, self.server.name, owner, time.time())
+        found = await self._rows.do(store.read, id, self.server.name, owner, time.time())
         run = self._runs.get(id)
         if found is not None and run is not None and found.state == WORKING and run.message:
             return found._replace(message=run.message[: store.MESSAGE_LIMIT])
@@ -140,19 +134,21 @@ class TaskBoard:
 
     async def page(self, owner: str, limit: int, after: tuple[float, str] | None) -> list[TaskRecord]:
         """Return a page of an owner's tasks, the newest first."""
-        return await self._do(store.page, self.server.name, owner, time.time(), limit, after)
+        return await self._rows.do(store.page, self.server.name, owner, time.time(), limit, after)
 
     async def answer(self, id: str, owner: str, responses: dict[str, Any]) -> None:
         """Take answers to a task's questions. When it has all, it goes on in this process."""
         now = time.time()
-        record = await self._do(store.answer, id, owner, responses, self.worker, now + LEASE_SECONDS, now)
+        record = await self._rows.do(
+            store.answer, id, owner, responses, self.worker, now + LEASE_SECONDS, now
+        )
         if record is not None:
             self._resume(record)
         self._announce(id, owner)
 
     async def cancel(self, id: str, owner: str) -> bool:
         """Cancel a task: mark it, then end its call, wherever it runs. False: it has ended."""
-        done = await self._do(store.cancel, id, owner, time.time())
+        done = await self._rows.do(store.cancel, id, owner, time.time())
         if done:
             run = self._runs.get(id)
             if run is not None:
@@ -163,7 +159,7 @@ class TaskBoard:
     async def fail(self, record: TaskRecord, problem: str) -> None:
         """Fail a task whose questions get no answer."""
         error = dumps({"code": InternalError.code, "message": problem})
-        await self._do(store.end, record.id, "", FAILED, time.time(), error=error)
+        await self._rows.do(store.end, record.id, "", FAILED, time.time(), error=error)
         self._announce(record.id, record.owner)
 
     # --- for runs ---------------------------------------------------------------------------------------
@@ -174,7 +170,7 @@ class TaskBoard:
         if len(text) > store.PARAMS_LIMIT:
             raise store.ParamsTooLong(len(text))
         run.record = record = run.record._replace(params=text, message=run.message[: store.MESSAGE_LIMIT])
-        await self._do(store.create, record)
+        await self._rows.do(store.create, record)
         self._runs[record.id] = run
 
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
@@ -195,7 +191,7 @@ class TaskBoard:
         self._soon(self._set_message(run.record, run.message))
 
     async def _set_message(self, record: TaskRecord, message: str) -> None:
-        await self._do(store.set_message, record.id, self.worker, message, time.time())
+        await self._rows.do(store.set_message, record.id, self.worker, message, time.time())
         self._announce(record.id, record.owner)
 
     def _write(self, run: TaskRun, change: Callable[..., object], *values: Any, **named: Any) -> None:
@@ -207,10 +203,10 @@ class TaskBoard:
     ) -> None:
         while True:
             try:
-                await self._do(change, *values, **named)
+                await self._rows.do(change, *values, **named)
                 break
             except StorageError as error:
-                self._log_problem(error)
+                self._rows.log(error)
                 await asyncio.sleep(TURN_SECONDS)
         self.run_over(run)
         self._announce(run.record.id, run.record.owner)
@@ -222,14 +218,14 @@ class TaskBoard:
 
     def _soon(self, writing: Coroutine[Any, Any, Any]) -> None:
         """Run something that no request waits for."""
-        task = asyncio.ensure_future(self._logged(writing))
+        task = asyncio.ensure_future(self._rows.logged(writing))
         self._tasks.add(task)  # the loop itself holds tasks only weakly
         task.add_done_callback(self._tasks.discard)
 
     @property
     def live(self) -> bool:
         """Whether there is something to leave."""
-        return self._journal is not None
+        return self._rows.is_open
 
     async def leave(self) -> None:
         """The server is ending: end the calls, and let other processes have the tasks."""
@@ -240,27 +236,31 @@ class TaskBoard:
             run.cancel()
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=LEAVE_SECONDS)
-        if self._journal is not None:
-            journal, self._journal = self._journal, None
-            await self._logged(journal.do(store.renew, self.worker, 0.0))
-            await asyncio.get_running_loop().run_in_executor(None, journal.close)
+        if self._rows.is_open:
+            await self._rows.logged(self._rows.do(store.renew, self.worker, 0.0))
+            await self._rows.close()
 
     # --- what is done from time to time -----------------------------------------------------------------
+
+    def _begin_turns(self) -> None:
+        """The database has been opened."""
+        self._loop = asyncio.get_running_loop()
+        self._turns = asyncio.ensure_future(self._take_turns())
 
     async def _take_turns(self) -> None:
         next_sweep = 0.0
         while True:
             ids = list(self._runs)
             if ids:
-                await self._logged(self._end_cancelled(ids))
+                await self._rows.logged(self._end_cancelled(ids))
             if time.monotonic() >= next_sweep:
-                await self._logged(self._sweep())
+                await self._rows.logged(self._sweep())
                 next_sweep = time.monotonic() + SWEEP_SECONDS
             await asyncio.sleep(TURN_SECONDS)
 
     async def _end_cancelled(self, ids: list[str]) -> None:
         """End the runs whose task another process has cancelled, or whose time to live is over."""
-        for id in await self._do(store.ended_among, ids, self.worker):
+        for id in await self._rows.do(store.ended_among, ids, self.worker):
             run = self._runs.get(id)
             if run is not None and not run.ended:
                 run.cancel()
@@ -269,16 +269,18 @@ class TaskBoard:
         now = time.time()
         until = now + LEASE_SECONDS
 
-        await self._do(store.renew, self.worker, until)
-        await self._do(store.remove_expired, now)
+        await self._rows.do(store.renew, self.worker, until)
+        await self._rows.do(store.remove_expired, now)
         server = self.server.name
-        ended = [name for name in await self._do(store.workers, server) if workers.has_ended(name)]
-        for record in await self._do(store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE):
+        ended = [name for name in await self._rows.do(store.workers, server) if workers.has_ended(name)]
+        for record in await self._rows.do(
+            store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE
+        ):
             if record.idempotent:
                 self._resume(record)
             else:
                 error = dumps({"code": InternalError.code, "message": LOST})
-                await self._do(store.end, record.id, self.worker, FAILED, time.time(), error=error)
+                await self._rows.do(store.end, record.id, self.worker, FAILED, time.time(), error=error)
                 self._announce(record.id, record.owner)
 
     def _resume(self, record: TaskRecord) -> None:
@@ -290,22 +292,6 @@ class TaskBoard:
         record = record._replace(state=WORKING, worker=self.worker, questions="", answers="")
         run = self._runs[record.id] = TaskRun(self, record, params)
         run.begin()
-
-    # --- the database -----------------------------------------------------------------------------------
-
-    async def _do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
-        if self._journal is None:
-            journal = await self._opened()
-            if self._journal is None:
-                self._journal = journal
-                self._loop = asyncio.get_running_loop()
-                self._turns = asyncio.ensure_future(self._take_turns())
-        return await self._journal.do(function, *values, **named)
-
-    async def _opened(self) -> Journal:
-        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
-            self._opening = asyncio.get_running_loop().run_in_executor(None, _open)
-        return await asyncio.shield(self._opening)
 
     # --- changes ----------------------------------------------------------------------------------------
 
@@ -340,16 +326,3 @@ class TaskBoard:
         if record is not None:
             for dispatcher in watching:
                 self.server.runtime.features.task_changed(dispatcher, record)
-
-    async def _logged(self, writing: Awaitable[Any]) -> None:
-        try:
-            await writing
-        except (StorageError, JournalClosed) as error:
-            self._log_problem(error)
-
-    def _log_problem(self, error: Exception) -> None:
-        self._problems.write(f"a task's row cannot be read or written: {error}")
-
-
-def _open() -> Journal:
-    return Journal(open_database("", TASKS))

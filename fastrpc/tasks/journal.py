@@ -2,7 +2,7 @@
 
 What is asked for while a transaction runs goes into the next one together, so many tasks share one flush to
 the disk. If one function of a transaction fails, the others are run again without it. A function is awaited
-until its transaction is committed: what a client is told is durable.
+until its transaction is committed: what a client receives is durable.
 """
 
 from __future__ import annotations

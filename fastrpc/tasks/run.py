@@ -21,8 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    from fastrpc.tasks.board import TaskBoard
     from fastrpc.tasks.record import TaskRecord
+    from fastrpc.tasks.self_call import TaskServer
+
+    class RunWriter(Protocol):
+        """Writes how a run goes on: `fastrpc.tasks.board.TaskBoard`."""
+
+        server: TaskServer
+
+        async def create(self, run: TaskRun) -> None: ...
+        def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None: ...
+        def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None: ...
+        def discard(self, run: TaskRun) -> None: ...
+        def set_message(self, run: TaskRun) -> None: ...
+        def run_over(self, run: TaskRun) -> None: ...
 
     class WaitingRequest(Protocol):
         """The client's request, as long as it waits."""
@@ -52,7 +64,7 @@ class TaskRun:
 
     def __init__(
         self,
-        board: TaskBoard,
+        board: RunWriter,
         record: TaskRecord,
         params: dict[str, Any],
         request: WaitingRequest | None = None,

@@ -1,6 +1,6 @@
 """`SelfCall`: one call of a tool that the server makes to itself for a principal.
 
-It has a connection of its own, in memory, and the wire of 2026-07-28: guard, hooks, limits and audit see it
+It has a separate connection, in memory, and the wire of 2026-07-28: guard, hooks, limits and audit see it
 as a client's call, and a call that asks its client ends with its questions and its state, so nothing of it is
 kept in memory. Used in the event loop that serves.
 """

@@ -277,7 +277,7 @@ sys.modules["uvloop"] = None
 """
 
 WATCHES_NO_TERMINAL = """
-from fastrpc.terminal import menu_dialog
+from fastrpc.terminal import dialog
 
 class Loop:
     def __init__(self, loop):
@@ -287,12 +287,12 @@ class Loop:
     def add_reader(self, *arguments):
         raise OSError(22, "as kqueue does")
 
-class Dialog(menu_dialog._Dialog):
+class Dialog(dialog._Dialog):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.loop = Loop(self.loop)
 
-menu_dialog._Dialog = Dialog
+dialog._Dialog = Dialog
 """
 
 

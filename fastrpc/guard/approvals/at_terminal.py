@@ -17,7 +17,7 @@ async def accepts(question: str) -> bool:
         raise ToolError("ASK_TERMINAL is not set")
     try:
         from fastrpc.terminal.device import NoTerminal
-        from fastrpc.terminal.menu_dialog import ask
+        from fastrpc.terminal.dialog import ask
     except ImportError:
         raise ToolError("this system has no terminals") from None
     try:

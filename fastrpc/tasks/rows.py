@@ -1,0 +1,67 @@
+"""`TaskRows`: opens the database of tasks when it is first needed, in an event loop, and closes it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastrpc import diagnostics
+from fastrpc.storage import StorageError, open_database
+from fastrpc.tasks.journal import Journal, JournalClosed
+from fastrpc.tasks.kind import TASKS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any, TypeVar
+
+    Value = TypeVar("Value")
+
+
+class TaskRows:
+    """The database of one server. `on_open` is called once, when it has been opened."""
+
+    def __init__(self, on_open: Callable[[], object]) -> None:
+        self._on_open = on_open
+        self._journal: Journal | None = None
+        self._opening: asyncio.Future[Journal] | None = None
+        self._problems = diagnostics.Once("error")
+
+    @property
+    def is_open(self) -> bool:
+        return self._journal is not None
+
+    async def do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
+        """Run a function of `store` in a transaction, and return its value once that is committed. Raises
+        StorageError, also if the database cannot be opened: the next call tries again."""
+        if self._journal is None:
+            journal = await self._opened()
+            if self._journal is None:
+                self._journal = journal
+                self._on_open()
+        return await self._journal.do(function, *values, **named)
+
+    async def _opened(self) -> Journal:
+        if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
+            self._opening = asyncio.get_running_loop().run_in_executor(None, _open)
+        return await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """Write what is waiting, and close the database."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            await asyncio.get_running_loop().run_in_executor(None, journal.close)
+
+    async def logged(self, writing: Awaitable[Any]) -> None:
+        """Await what no request waits for. A database that is away is logged."""
+        try:
+            await writing
+        except (StorageError, JournalClosed) as error:
+            self.log(error)
+
+    def log(self, error: Exception) -> None:
+        """Log that a row cannot be read or written, the same problem once."""
+        self._problems.write(f"a task's row cannot be read or written: {error}")
+
+
+def _open() -> Journal:
+    return Journal(open_database("", TASKS))
