@@ -62,7 +62,8 @@ cdef class Connection:
     cdef public bint open                # the handshake is done: calls without an envelope are welcome
     cdef public dict in_flight           # id text -> whatever the dispatcher keeps of the request
     cdef readonly dict listening         # the same for requests that stay open and are no work
-    cdef public object dispatcher
+    cdef public object dispatcher       # takes the messages that are not answered here
+    cdef public object delegate         # serves what calls need of Python
     cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any
     cdef public bint counted             # by a guard, each request: none but calls is answered here
     cdef public bint structured          # the version of the handshake knows structured content

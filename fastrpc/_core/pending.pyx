@@ -57,7 +57,7 @@ cdef class InFlightCall:
         self.allowed = steps.allowed
         self.key = self.id
         if memchr(steps.id, c"\\", steps.id_size):
-            self.key = connection.dispatcher.key_of(self.id)
+            self.key = connection.delegate.key_of(self.id)
         connection.in_flight[self.key] = self
         connection.calls.count += 1
         return 0
@@ -95,7 +95,7 @@ cdef class InFlightCall:
             try:
                 connection.finish(self.plan, &steps, self.context, result, error)
                 connection.wrote()
-                dispatcher.pending_over()
+                dispatcher.requests.check_idle()
             except KeyboardInterrupt:
                 raise
             except BaseException as failure:
@@ -113,8 +113,8 @@ cdef class InFlightCall:
             try:
                 if self.plan.recorder is not None:
                     connection.record(self.plan, &steps, ticks(), 0)
-                dispatcher.pending_over()
-                dispatcher.dropped()
+                dispatcher.requests.check_idle()
+                dispatcher.requests.dropped()
             except KeyboardInterrupt:
                 raise
             except BaseException as failure:
@@ -131,13 +131,13 @@ cdef class InFlightCall:
             if self.connection.output.written() == before:
                 self.connection.output.put_error(self.id, len(self.id), UNANSWERABLE, len(UNANSWERABLE))
             self.connection.wrote()
-            tracebacks.call("a call could not be ended", dispatcher.pending_over)
+            tracebacks.call("a call could not be ended", dispatcher.requests.check_idle)
         return 0
 
 
 cdef class PendingCall(InFlightCall):
     """A call whose coroutine is suspended. Its Context calls `open_call` when the function first reads it;
-    `opener`, the dispatcher, then fills the Context in."""
+    `opener`, the connection's delegate, then fills the Context in."""
 
     cdef CallTask task
     cdef object timer
@@ -155,7 +155,7 @@ cdef class PendingCall(InFlightCall):
         else:
             result = task.value
         if self.is_forked():
-            self.dispatcher.leave_if_forked(error)
+            forks.leave(error)
         self.end(result, error)
 
     cdef bint is_forked(self) except -1:
@@ -174,7 +174,7 @@ cdef class PendingCall(InFlightCall):
     def open_call(self, context, line, plan):
         """A function uses the Context: fill it in, and leave the call to the dispatcher, on its thread."""
         self.opener.open_call(context, line, plan)
-        self.opener.post(self.hand_over)
+        self.opener.dispatcher.outbound.post(self.hand_over)
 
     def hand_over(self):
         """Leave the call to the dispatcher, unless it has ended."""
@@ -209,14 +209,14 @@ cdef int begin(
     cdef CallTask task = begun(awaitable, connection.loop)
     cdef int outcome
     if connection.generation is not None and connection.generation != forks.generation:
-        connection.dispatcher.leave_if_forked(task.value if task.failed else None)
+        forks.leave(task.value if task.failed else None)
     if task.state == PENDING:
         if context is not None:
             context.keep()
         if context is None or context.opener is not None:
             wait(connection, plan, steps, task, context)
         else:
-            connection.dispatcher.call_waits(
+            connection.delegate.call_waits(
                 steps.id[: steps.id_size], plan, task, steps.stateless, steps.began, context
             )
             state_decided(context, <object> steps.line if steps.line != NULL else None)

@@ -250,7 +250,7 @@ class Call:
             return
         self.task = task_of(coroutine, loop, self.task_done)
         self.task.begin()
-        self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
+        forks.leave_if_forked(self.dispatcher.connection.generation)  # no loop goes on in a child that waits
 
     def go_on(self, task: CallTask, loop: AbstractEventLoop, seconds: float) -> None:
         """Take over a coroutine that was begun so many seconds ago and waits."""
@@ -303,7 +303,7 @@ class Call:
 
     def function_ended(self, result: Any, error: BaseException | None) -> None:
         """The function has returned or raised: free its place, and answer unless that has been done."""
-        self.dispatcher.leave_if_forked(error)
+        forks.leave_if_forked(self.dispatcher.connection.generation, error)
         self.dispatcher.runtime.admission.release(self)
         if error is not None:
             self.failed(error)
@@ -313,12 +313,12 @@ class Call:
     def returned(self, result: Any) -> None:
         self.send_rest()
         if self.end():
-            self.answer(self.dispatcher.call_returned, result)
+            self.answer(self.dispatcher.responses.call_returned, result)
 
     def failed(self, error: BaseException) -> None:
         self.send_rest()
         if self.end():
-            self.answer(self.dispatcher.call_raised, error)
+            self.answer(self.dispatcher.responses.call_raised, error)
 
     def answer(self, how: Callable[[Call, Any], object], value: Any) -> None:
         """Have the dispatcher answer. What that raises concerns this call alone."""
@@ -328,13 +328,13 @@ class Call:
         except Exception as error:
             from fastrpc.engine import failed_lines
 
-            failed_lines.end(self.dispatcher, self.request, before, error)
+            failed_lines.end(self.dispatcher.responses, self.request, before, error)
 
     def send_rest(self) -> None:
         """Send what other threads have posted, and a progress report that is held back, before the answer:
         the last one must arrive."""
-        if self.dispatcher.posted:
-            self.dispatcher.run_posted()
+        if self.dispatcher.outbound.posted:
+            self.dispatcher.outbound.run_posted()
         if self.request.channel is not None and self.state == RUNNING:
             self.request.channel.flush()
 
@@ -348,7 +348,7 @@ class Call:
         """The client has cancelled, or is gone: stop the work and answer nothing."""
         self.request.cancellation = said
         if self.end():
-            self.dispatcher.call_dropped(self)
+            self.dispatcher.responses.call_dropped(self)
         self.stop()
 
     def stop(self) -> None:
@@ -394,9 +394,9 @@ class CallWithResultMeta(Call):
             members["_meta"] = {**members.get("_meta", {}), **request.result_meta}
             encoded = to_json(members)
         except BaseException as error:
-            self.dispatcher.call_raised(self, error)
+            self.dispatcher.responses.call_raised(self, error)
         else:
-            self.dispatcher.call_encoded(self, encoded)
+            self.dispatcher.responses.call_encoded(self, encoded)
 
 
 def outcome_of(error: BaseException) -> str:

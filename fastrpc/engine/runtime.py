@@ -131,7 +131,7 @@ class Runtime(VisibilityFilters):
     def _forget_everywhere(self, kind: str) -> None:
         self._forget(kind)
         for dispatcher in list(self.dispatchers):
-            dispatcher.forget_plans(lambda: self._forget(kind))
+            dispatcher.changes.forget_plans(lambda: self._forget(kind))
 
     def _forget(self, kind: str) -> None:
         if self._pages is not None:
@@ -202,7 +202,7 @@ class Runtime(VisibilityFilters):
         from fastrpc.protocol.uri_template import normal
 
         meant = normal(uri)
-        return any(dispatcher.has_subscribed(meant) for dispatcher in list(self.dispatchers))
+        return any(dispatcher.changes.has_subscribed(meant) for dispatcher in list(self.dispatchers))
 
     def unwatch(self, uri: str) -> None:
         """A client has ended a subscription: end it upstream too, if no other client has it."""
@@ -503,13 +503,13 @@ class Runtime(VisibilityFilters):
     def notify_resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify every subscribed client of this process."""
         for dispatcher in list(self.dispatchers):
-            dispatcher.resource_updated(uri, rest)
+            dispatcher.changes.resource_updated(uri, rest)
 
     def notify_list_changed(self, kind: str) -> None:
         """Forget what this process has made from the entries of a kind, and notify all of its clients."""
         self._forget_everywhere(kind)
         for dispatcher in list(self.dispatchers):
-            dispatcher.list_changed(kind)
+            dispatcher.changes.list_changed(kind)
 
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
         """Notify clients that filters show other entries: without `concerns` all clients of all processes,
@@ -538,7 +538,7 @@ class Runtime(VisibilityFilters):
         ready = [each for each, session in sessions if session.state == READY and session.lasting]
         if len({each.principal for each in ready}) == 1:
             for dispatcher in ready:
-                dispatcher.post(partial(dispatcher.notify, method, params))
+                dispatcher.outbound.post(partial(dispatcher.outbound.notify, method, params))
 
 
 CHANGES: dict[str, Callable[..., object]] = {

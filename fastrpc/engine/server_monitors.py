@@ -11,13 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any, Protocol
 
+    from fastrpc.engine.change_notifications import ChangeNotifications
     from fastrpc.engine.monitor import Monitor
+    from fastrpc.engine.outbound import Outbound
 
     class PolledFor(Protocol):
         """The dispatcher of a connection, as monitors use it."""
 
-        def begin_loop(self) -> None: ...
-        def watch(self) -> None: ...
+        @property
+        def outbound(self) -> Outbound: ...
+        @property
+        def changes(self) -> ChangeNotifications: ...
 
 
 class Monitors:
@@ -49,7 +53,7 @@ class Monitors:
         """
         waiting = [monitor for monitor in self if monitor.needed]
         if any(monitor.polled for monitor in waiting):
-            dispatcher.begin_loop()
+            dispatcher.outbound.begin_loop()
         for monitor in waiting:
             monitor.poll()
         return not waiting
@@ -62,7 +66,7 @@ class Monitors:
     def begin_soon(self) -> None:
         """Begin in the loop of some connection; without any, each list calls the functions."""
         for dispatcher in list(self._dispatchers):
-            dispatcher.watch()
+            dispatcher.changes.watch()
 
     def end(self, loop: AbstractEventLoop) -> None:
         """A connection of this loop has closed: go on in the loop of another one."""

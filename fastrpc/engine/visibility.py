@@ -108,7 +108,7 @@ class VisibilityFilters:
         self._caller_lists, enforced = None, self.enforces_filters
         for dispatcher in list(self.dispatchers):
             if enforced:
-                dispatcher.forget_plans()
+                dispatcher.changes.forget_plans()
             if concerns is None or concerns(dispatcher.principal):
                 for kind in ("tool", "resource", "prompt"):
-                    dispatcher.list_changed(kind)
+                    dispatcher.changes.list_changed(kind)

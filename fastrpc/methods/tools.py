@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fastrpc.engine.call import complaint_of, outcome_of_value
-from fastrpc.errors import ArgumentError, InvalidParams
-from fastrpc.protocol.pagination import cursor_of
+from fastrpc.errors import ArgumentError, InvalidParams, UnknownName, excerpt
 from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the tools that the principal sees, in the order in which they were added."""
+    from fastrpc.protocol.pagination import cursor_of
+
     runtime = dispatcher.runtime
     runtime.load()
     current = runtime.monitors.poll(dispatcher)
@@ -46,7 +47,14 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
     arguments = params.get("arguments", {})
     if not isinstance(arguments, dict):
         raise InvalidParams("arguments: expected an object")
-    plan = dispatcher.plan_of_tool(name)
+    plan = dispatcher.take_plans().get(name)
+    if plan is None:
+        from fastrpc.engine.known_answers import remember_unknown
+
+        hint = dispatcher.runtime.hint_for(dispatcher.principal, dispatcher.runtime.registries.tools, name)
+        unknown = UnknownName(f"Unknown tool: {excerpt(name)}{hint}")
+        remember_unknown(dispatcher, name, unknown)
+        raise unknown
     try:
         bound = plan.tool.signature.bind(arguments)
     except ArgumentError as error:

@@ -177,7 +177,7 @@ class HttpApp:
             self.at_end.pop()()
         self.sessions.stop_listening()
         for exchange in list(self.running):
-            exchange.dispatcher.end_listening()
+            exchange.dispatcher.changes.end_listening()
         await drained(self._wait_idle(), grace_seconds)
         for exchange in list(self.running):
             exchange.interrupt(InternalError("The server has ended"))
@@ -440,8 +440,8 @@ class HttpApp:
         while True:
             if request.gone:  # the caller decides about the remaining items, the response included
                 return False
-            dispatcher = exchange.dispatcher
-            if dispatcher.listening and not await self.guard.still_admits(request, dispatcher.principal):
+            connection = exchange.connection
+            if connection.listening and not await self.guard.still_admits(request, connection.principal):
                 await request.more(b"", last=True)
                 return False
             item = exchange.next()

@@ -79,9 +79,9 @@ class Exchange:
         self.connection.flush = self._flush
         self.connection.notify = self._notify
         self.connection.call_in_loop = lambda function: function()
-        dispatcher.on_dropped = self._dropped
-        dispatcher.on_paused = lambda: self.put(PAUSED, b"")
-        dispatcher.on_batch_read = self._batch_read
+        dispatcher.requests.on_dropped = self._dropped
+        dispatcher.requests.on_batch_read = self._batch_read
+        dispatcher.outbound.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.loop_runs(loop)
         self.connection.generation = forks.generation
         self.waiter = Waiter(loop)
@@ -113,7 +113,7 @@ class Exchange:
         try:
             self.connection.receive(body)
         except Exception as error:
-            self.dispatcher.line_failed(body, before, error)
+            self.dispatcher.responses.line_failed(body, before, error)
         finally:
             self.connection.flush = self._flush
         return self._received(body)
@@ -136,7 +136,7 @@ class Exchange:
                 taken = http_body.receive_in_session(connection, body)
         except Exception as error:
             taken = True
-            self.dispatcher.line_failed(body, before, error)
+            self.dispatcher.responses.line_failed(body, before, error)
         finally:
             connection.flush = flush
         if taken:
@@ -191,20 +191,20 @@ class Exchange:
 
     def _has_requests(self) -> bool:
         mine = self.dispatcher
-        for request in mine.in_flight.values():
+        for request in mine.requests.in_flight.values():
             if request.dispatcher is mine:
                 return True
-        return bool(mine.listening or self._batches())
+        return bool(self.connection.listening or self._batches())
 
     def _batches(self) -> list[ServedBatch]:
         """Return the batches of this exchange that are still being read."""
         mine = self.dispatcher
-        return [batch for batch in mine.batches if batch.dispatcher is mine]
+        return [batch for batch in mine.requests.batches if batch.dispatcher is mine]
 
     def _requests(self) -> list[RequestInFlight]:
         """Return the requests in flight of this exchange, without those of the session's others."""
         mine = self.dispatcher
-        return [request for request in mine.in_flight.values() if request.dispatcher is mine]
+        return [request for request in mine.requests.in_flight.values() if request.dispatcher is mine]
 
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
         """Pass all queued and later items to a function; None: queue them for `next`."""
@@ -217,7 +217,7 @@ class Exchange:
     def interrupt(self, error: ProtocolError) -> None:
         """Cancel the calls in flight, and answer their requests with an error."""
         self.reusable = False
-        self.dispatcher.on_dropped = None
+        self.dispatcher.requests.on_dropped = None
         for batch in self._batches():
             batch.stop(error)
         lines = []
@@ -227,7 +227,7 @@ class Exchange:
                 lines.append(line)
             else:
                 request.batch.answers.append(line)
-            self.dispatcher.interrupt(request)
+            self.dispatcher.requests.interrupt(request)
         for line in lines:
             self.put(STOPPED, line)
 
@@ -236,14 +236,14 @@ class Exchange:
         dispatcher, connection = self.dispatcher, self.connection
         self.reusable = False
         self.share = None
-        dispatcher.on_dropped = None
+        dispatcher.requests.on_dropped = None
         self._take = _ignore
         self._items.clear()
         if dispatcher.main is dispatcher:
             dispatcher.close()
         # A reference cycle that holds buffers, and the next garbage collection may be far off.
-        dispatcher.on_paused = dispatcher.on_batch_read = None
-        connection.flush = connection.notify = connection.dispatcher = None
+        dispatcher.outbound.on_paused = dispatcher.requests.on_batch_read = None
+        connection.flush = connection.notify = connection.dispatcher = connection.delegate = None
         connection.call_in_loop = None  # type: ignore[assignment]  # nothing can be posted from here on
 
     def put(self, kind: str, line: bytes) -> None:

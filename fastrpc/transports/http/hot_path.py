@@ -229,7 +229,8 @@ class HotPath:
         if session.bypasses_left or shared.busy:
             session.bypasses_left = max(0, session.bypasses_left - 1)
             return self._answer_unshared_in_session(head, session, body, headers)
-        shared.connection.in_flight = dispatcher.in_flight  # two requests in flight must not have one id
+        # Two requests in flight must not have one id.
+        shared.connection.in_flight = dispatcher.requests.in_flight
         shared.busy = True
         shared.declined = False
         try:
