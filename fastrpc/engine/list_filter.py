@@ -142,7 +142,7 @@ class CallerLists:
     """What the classes of callers see of one server, until its registries or its filters change."""
 
     def __init__(self, runtime: RuntimeProtocol) -> None:
-        self._runtime = runtime
+        self.runtime = runtime
         self._views: OrderedDict[tuple[Hashable, ...], CallerView] = OrderedDict()
         self._size = 0
         self._filters = list(dict.fromkeys(filters_of(runtime)))  # of a server that is mounted twice, once
@@ -180,11 +180,6 @@ class CallerLists:
             view = views.popitem(last=False)[1]
             view.dropped = True
             self._size -= view.size
-
-    @property
-    def runtime(self) -> RuntimeProtocol:
-        """The shared half of the server whose lists they are."""
-        return self._runtime
 
 
 class CallerView:
