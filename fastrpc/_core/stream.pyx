@@ -345,7 +345,8 @@ cdef class Stream:
             line = framer.buffer[self.line_at : framer.start]
         self.connection.now = 0
         self.connection.known = False
-        return contained(FAILED, self.connection.dispatcher.responses.line_failed, (line, self.written, error))
+        responses = self.connection.dispatcher.responses
+        return contained(FAILED, responses.line_failed, (line, self.written, error))
 
     cdef int tell_trace(self, bytes direction, bytes data) except -1:
         return contained(FAILED, self.trace, (direction, data))
