@@ -105,6 +105,13 @@ def leave(error: BaseException | None = None) -> NoReturn:
     os._exit(code)
 
 
+def leave_if_forked(since: int | None, error: BaseException | None = None) -> None:
+    """End this process if it was forked since `generation` had this value (None: it may go on), in the call
+    that has ended, or has raised `error`."""
+    if since is not None and since != generation:
+        leave(error)
+
+
 def _code_of(error: SystemExit) -> int:
     """Return the exit code of a SystemExit; a text is written to standard error."""
     if error.code is None:

@@ -28,7 +28,7 @@ class Subscriber:
 
     def notify(self) -> None:
         """Tell this client, and no other, that the resource has changed. Thread-safe."""
-        self._dispatcher.resource_updated(self.uri, None)
+        self._dispatcher.changes.resource_updated(self.uri, None)
 
 
 class ListListener:
@@ -42,7 +42,7 @@ class ListListener:
 
     def notify(self) -> None:
         """Tell this client, and no other, that the list of resources has changed. Thread-safe."""
-        self._dispatcher.list_changed("resource")
+        self._dispatcher.changes.list_changed("resource")
 
 
 def list_listeners(server: Any) -> list[ListListener]:
@@ -57,7 +57,7 @@ def list_listeners(server: Any) -> list[ListListener]:
             session = dispatcher.session
             if (session.state == READY and "resources" in session.offered) or any(
                 request.params["notifications"].get("resourcesListChanged")
-                for request in list(dispatcher.listening.values())
+                for request in list(dispatcher.changes.listening.values())
             ):
                 caller = (runtime.caller_of or unguarded)(dispatcher.principal)
                 found.append(ListListener(caller, dispatcher))
@@ -75,7 +75,7 @@ def subscribers(server: Any, prefix: str) -> list[Subscriber]:
     for runtime in server._runtimes():
         for dispatcher in list(runtime.dispatchers):
             uris = dict.fromkeys(dispatcher.session.subscriptions)
-            for request in list(dispatcher.listening.values()):
+            for request in list(dispatcher.changes.listening.values()):
                 uris |= request.params["notifications"].get("resourceSubscriptions", {})
             wanted = [uri for uri in uris if uri.startswith(prefix)]
             if wanted:

@@ -62,7 +62,8 @@ cdef class Connection:
     cdef public bint open                # the handshake is done: calls without an envelope are served
     cdef public dict in_flight           # id text -> a Request of the dispatcher, or a ConnectionCall
     cdef readonly dict listening         # the same for requests whose answer is a stream of changes
-    cdef public object dispatcher
+    cdef public object dispatcher        # takes the messages that are not answered here
+    cdef public object delegate          # serves what calls need of Python
     cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any
     cdef public bint counted             # a guard counts each request: only calls are answered here
     cdef public bint structured          # the version of the handshake knows structured content

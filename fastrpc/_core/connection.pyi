@@ -43,6 +43,7 @@ class Connection:
     counted: bool
     structured: bool
     dispatcher: Any
+    delegate: Any
     generation: int | None
     flush: Callable[[], object] | None
     send: Callable[[], object] | None

@@ -239,7 +239,7 @@ cdef class Connection:
             if text is not None:
                 return self.put_text(id, id_size, text, FORM_TEXT, stateless)
         self.now = 0
-        self.last_outcome = self.dispatcher.call_ended(id[:id_size], plan, result, stateless)
+        self.last_outcome = self.delegate.call_ended(id[:id_size], plan, result, stateless)
         return 0
 
     cdef int put_text(
@@ -290,7 +290,7 @@ cdef class Connection:
             if text is not None:
                 self.last_outcome = "invalid" if type(error) is ArgumentError else "tool_error"
                 return self.put_text(id, id_size, text, FORM_ERROR, stateless)
-        self.last_outcome = self.dispatcher.call_failed(id[:id_size], plan, error, stateless)
+        self.last_outcome = self.delegate.call_failed(id[:id_size], plan, error, stateless)
         return 0
 
     # --- a call with all its steps ------------------------------------------------------------------------
@@ -299,7 +299,7 @@ cdef class Connection:
         """May the call be served here? On a connection that callers share, if it can end at once."""
         if self.shared and not (plan.is_direct and plan.inline):
             return False
-        return not plan.conditional or self.dispatcher.has_current_plans()
+        return not plan.conditional or self.delegate.has_current_plans()
 
     cdef bint may_begin(self, Plan plan) except -1:
         """May the call be begun here, now? For a coroutine the loop has to run, and the server must not be
@@ -311,7 +311,7 @@ cdef class Connection:
         if self.loop is None or self.calls.count >= self.calls.limit:
             return False
         if begin == NULL:
-            self.dispatcher.load_coroutines()
+            self.delegate.load_coroutines()
         return self.pumping or running_loop() is self.loop  # a pump is called by the loop alone
 
     cdef bint forward(self, Plan plan, bint stateless) except -1:
@@ -417,7 +417,7 @@ cdef class Connection:
             bound = plan.bind_leniently(arguments)
         except BaseException as failure:
             bound = None
-            error = self.dispatcher.binding_failed(failure)
+            error = self.delegate.binding_failed(failure)
         if plan.recorder is not None:
             steps.bound = steps.allowed = ticks()
         if type(bound) is str and plan.around is not None and plan.guard is None:
@@ -440,7 +440,7 @@ cdef class Connection:
     cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1:
         """Have the dispatcher make a call that may not begin here; its arguments are bound."""
         self.now = 0
-        self.dispatcher.call_bound(message, plan, bound, steps.stateless, steps.began)
+        self.delegate.call_bound(message, plan, bound, steps.stateless, steps.began)
         return 0
 
     cdef CallContext context_for(self, Plan plan, bint known):
@@ -454,7 +454,7 @@ cdef class Connection:
             context.plan = plan
         else:
             plan.spare_context = None
-        context.opener = self.dispatcher
+        context.opener = self.delegate
         context.text = self.message.line.data
         context.size = self.message.line.size
         context.asks_no_progress = known or not self.message.wants_progress
@@ -512,7 +512,7 @@ cdef class Connection:
         self.now = 0
         context.keep()
         info.keep()
-        self.dispatcher.call_deferred(
+        self.delegate.call_deferred(
             steps.id[: steps.id_size], plan, info, decision, steps.stateless, steps.began
         )
         return 0
@@ -564,14 +564,14 @@ cdef class Connection:
             if steps.frame == NULL:
                 answer(self, plan, steps.id, steps.id_size, steps.stateless, result)
             elif not self.put_framed(steps, result):
-                self.last_outcome = self.dispatcher.call_ended(
+                self.last_outcome = self.delegate.call_ended(
                     steps.id[: steps.id_size], plan, result, steps.stateless
                 )
         elif type(error) is str:
             self.last_outcome = "invalid"
             self.put_text(steps.id, steps.id_size, <str> error, FORM_ERROR, steps.stateless)
         elif used or steps.frame != NULL:
-            self.last_outcome = self.dispatcher.call_failed(
+            self.last_outcome = self.delegate.call_failed(
                 steps.id[: steps.id_size], plan, error, steps.stateless, context if used else None
             )
         else:

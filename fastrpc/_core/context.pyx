@@ -62,9 +62,9 @@ cdef class InFlightCall:
     cpdef send_rest(self):
         """Send what other threads have posted, and a progress report that is held back, before the answer:
         the last one must arrive."""
-        dispatcher = self.request.dispatcher
-        if dispatcher.posted:
-            dispatcher.run_posted()
+        outbound = self.request.dispatcher.outbound
+        if outbound.posted:
+            outbound.run_posted()
         if self.request.channel is not None and self.state == "running":
             self.request.channel.flush()
 

@@ -121,7 +121,7 @@ cdef class UpstreamRoute(AnswerSink):
             try:
                 self.put(call, form, text, size, is_error)
                 self.written(connection)
-                dispatcher.pending_over()
+                dispatcher.requests.check_idle()
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -201,7 +201,7 @@ cdef class UpstreamRoute(AnswerSink):
         request.sink = request.context = None
         request.is_call = False  # its result is wanted as a dict
         call.leave()
-        call.connection.dispatcher.call_bound(
+        call.connection.delegate.call_bound(
             message, call.plan, [request], call.stateless, call.began, is_allowed=True
         )
 

@@ -59,7 +59,7 @@ cdef class ConnectionCall(InFlightCall):
         self.allowed = steps.allowed
         self.key = self.id
         if memchr(steps.id, c"\\", steps.id_size):
-            self.key = connection.dispatcher.key_of(self.id)
+            self.key = connection.delegate.key_of(self.id)
         connection.in_flight[self.key] = self
         connection.calls.count += 1
         return 0
@@ -98,7 +98,7 @@ cdef class ConnectionCall(InFlightCall):
             try:
                 connection.finish(self.plan, &steps, self.context, result, error)
                 connection.wrote()
-                dispatcher.pending_over()
+                dispatcher.requests.check_idle()
             except KeyboardInterrupt:
                 raise
             except BaseException as failure:
@@ -115,8 +115,8 @@ cdef class ConnectionCall(InFlightCall):
             try:
                 if (<Plan> self.plan).recorder is not None:
                     connection.record(self.plan, &steps, ticks(), 0)
-                dispatcher.pending_over()
-                dispatcher.dropped()
+                dispatcher.requests.check_idle()
+                dispatcher.requests.dropped()
             except KeyboardInterrupt:
                 raise
             except BaseException as failure:
@@ -132,7 +132,7 @@ cdef class ConnectionCall(InFlightCall):
             if self.connection.output.written() == before:
                 self.connection.output.put_error(self.id, len(self.id), UNANSWERABLE, len(UNANSWERABLE))
             self.connection.wrote()
-            tracebacks.call("a call could not be ended", dispatcher.pending_over)
+            tracebacks.call("a call could not be ended", dispatcher.requests.check_idle)
         return 0
 
 
@@ -145,7 +145,7 @@ cdef class PendingCall(ConnectionCall):
         cdef object error = task.call_error()
         connection.calls.count -= 1
         if connection.generation is not None and connection.generation != forks.generation:
-            connection.dispatcher.leave_if_forked(error)
+            forks.leave(error)
         self.end(task.value if error is None else None, error)
 
 
@@ -156,7 +156,7 @@ cdef int begin(
     cdef CallTask task = begun(awaitable, connection.loop)
     cdef int outcome
     if connection.generation is not None and connection.generation != forks.generation:
-        connection.dispatcher.leave_if_forked(task.value if task.failed else None)
+        forks.leave(task.value if task.failed else None)
     if task.state == PENDING:
         wait(connection, plan, steps, task, context)
         return CALL_WAITS

@@ -322,7 +322,7 @@ cdef class Stream:
                     self.connection.handle(line, size)
                 else:
                     self.connection.now = 0
-                    self.connection.dispatcher.line_too_long()
+                    self.connection.dispatcher.responses.line_too_long()
             lines += 1
             if self.wants_loop:
                 if self.abandoned:
@@ -345,7 +345,8 @@ cdef class Stream:
             line = framer.buffer[self.line_at : framer.start]
         self.connection.now = 0
         self.connection.known = False
-        return contained(FAILED, self.connection.dispatcher.line_failed, (line, self.written, error))
+        responses = self.connection.dispatcher.responses
+        return contained(FAILED, responses.line_failed, (line, self.written, error))
 
     cdef int tell_trace(self, bytes direction, bytes data) except -1:
         return contained(FAILED, self.trace, (direction, data))
@@ -461,7 +462,7 @@ cdef class Stream:
     cdef bint is_loop_needed(self) except -1:
         """Have the dispatcher get ready, and say whether the loop will be needed."""
         try:
-            return self.connection.dispatcher.on_client_idle()
+            return self.connection.delegate.on_client_idle()
         except KeyboardInterrupt:
             raise
         except BaseException as error:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
+    from fastrpc.protocol.lifecycle import SessionState
 
 ANSWER_SECONDS = 600.0
 """Seconds that a client may take to answer; usually a person has to decide."""
@@ -157,14 +158,21 @@ async def _request_answers(
             answers[key] = known
         else:
             put[key] = {"method": input_request.method, "params": input_request.params(request.version)}
-    pending: ClientRequests = request.dispatcher.pending
-    results = await pending.put(dispatcher, put) if put else {}
+    results = await requests_of(dispatcher.session).put(dispatcher, put) if put else {}
     for key, result in results.items():
         try:
             answers[key] = input_requests[key].read(result, request)
         except InvalidClientResult as problem:
             raise _no_use(input_requests[key].method, problem) from None
     return answers
+
+
+def requests_of(session: SessionState) -> ClientRequests:
+    """Return the table of the requests to the client of a session, which the first request makes."""
+    if session.client_requests is None:
+        session.client_requests = ClientRequests()
+    found: ClientRequests = session.client_requests
+    return found
 
 
 class ClientRequests:
@@ -196,7 +204,7 @@ class ClientRequests:
         timer = loop.call_later(
             ANSWER_SECONDS, pending.fail, f"the client did not answer within {ANSWER_SECONDS:g} s"
         )
-        dispatcher.post(lambda: self._send(pending))
+        dispatcher.outbound.post(lambda: self._send(pending))
         said: dict[str, Any] = {"reason": "the wait for the answer has ended"}
         try:
             return await pending.future
@@ -205,7 +213,7 @@ class ClientRequests:
             raise
         finally:
             timer.cancel()
-            dispatcher.post(lambda: self._withdraw(pending, said))
+            dispatcher.outbound.post(lambda: self._withdraw(pending, said))
 
     def _send(self, pending: _RequestGroup) -> None:
         if self._closed:
@@ -214,7 +222,7 @@ class ClientRequests:
         for key, request in pending.requests.items():
             self._last_id += 1
             self._pending[self._last_id] = pending, key
-            pending.dispatcher.send({"jsonrpc": "2.0", "id": self._last_id, **request})
+            pending.dispatcher.outbound.send({"jsonrpc": "2.0", "id": self._last_id, **request})
 
     def answered(self, message: dict[str, Any]) -> None:
         """Handle a response of the client. An unknown id is ignored."""
@@ -246,7 +254,7 @@ class ClientRequests:
         """Cancel the requests that are still pending (MCP, utilities: cancellation)."""
         for id in [id for id, (other, _) in self._pending.items() if other is pending]:
             del self._pending[id]
-            pending.dispatcher.notify("notifications/cancelled", {**said, "requestId": id})
+            pending.dispatcher.outbound.notify("notifications/cancelled", {**said, "requestId": id})
 
     def close(self) -> None:
         """The connection has ended: fail all pending requests."""

@@ -48,7 +48,7 @@ class Announcements:
         """Forget what this process has made from the entries of a kind, and notify all of its clients."""
         self._forget(kind)
         for dispatcher in list(self._dispatchers):
-            dispatcher.list_changed(kind)
+            dispatcher.changes.list_changed(kind)
 
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
         """Notify clients that filters show other entries: without `concerns` all clients of all processes,
@@ -64,16 +64,16 @@ class Announcements:
         enforced = self._filters.enforces_filters
         for dispatcher in list(self._dispatchers):
             if enforced:
-                dispatcher.forget_plans()
+                dispatcher.changes.forget_plans()
             if concerns is None or concerns(dispatcher.principal):
                 for kind in ("tool", "resource", "prompt"):
-                    dispatcher.list_changed(kind)
+                    dispatcher.changes.list_changed(kind)
 
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify every subscribed client of this process that a resource has changed. `rest`: other members
         of the params."""
         for dispatcher in list(self._dispatchers):
-            dispatcher.resource_updated(uri, rest)
+            dispatcher.changes.resource_updated(uri, rest)
 
     def task_changed(self, id: str, owner: str, worker: str) -> None:
         """A worker has changed a task of an owner."""
@@ -84,7 +84,7 @@ class Announcements:
         from fastrpc.protocol.uri_template import normal
 
         meant = normal(uri)
-        return any(dispatcher.has_subscribed(meant) for dispatcher in list(self._dispatchers))
+        return any(dispatcher.changes.has_subscribed(meant) for dispatcher in list(self._dispatchers))
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send the clients with sessions a notification, if they are all one principal's."""
@@ -94,7 +94,7 @@ class Announcements:
         ready = [each for each, session in sessions if session.state == READY and session.lasting]
         if len({each.principal for each in ready}) == 1:
             for dispatcher in ready:
-                dispatcher.post(partial(dispatcher.notify, method, params))
+                dispatcher.outbound.post(partial(dispatcher.outbound.notify, method, params))
 
 
 CHANGES: dict[str, Callable[..., object]] = {

@@ -26,12 +26,12 @@ def take_batch(dispatcher: DispatcherProtocol, message: Message, outer: Batch | 
     most = dispatcher.runtime.max_batch
     if outer is not None or dispatcher.session.version not in BATCHES:
         error = InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
-        dispatcher.answer_error(b"null", error, outer)
+        dispatcher.responses.put_error(b"null", error, outer)
     elif message.batch_size > most:
-        dispatcher.answer_error(b"null", BatchTooLarge(message.batch_size, most), None)
+        dispatcher.responses.put_error(b"null", BatchTooLarge(message.batch_size, most))
     else:
         batch = Batch(dispatcher, message.elements())
-        dispatcher.batches.add(batch)
+        dispatcher.requests.batches.add(batch)
         batch.read()
 
 
@@ -64,12 +64,13 @@ class Batch:
         self._over = False
         self._cancelled: set[bytes] = set()
         self._refusal: ProtocolError | None = None
+        """The error for requests that were not read before the batch was stopped; None until then."""
 
     def read(self) -> None:
         """Read elements for one time slice, and schedule the rest on the loop."""
         if self._over:
             return
-        loop = self.dispatcher.loop
+        loop = self.dispatcher.connection.loop
         self._turns += 1
         self._read_until(None if loop is None else monotonic() + TURN_SECONDS)
         if self._unread and loop is not None:
@@ -87,7 +88,7 @@ class Batch:
                     self._element.read(element)
                     self.dispatcher.dispatch(self._element, self)
                 except Exception as error:
-                    self.dispatcher.line_failed(element, before, error, self)
+                    self.dispatcher.responses.line_failed(element, before, error, self)
                 if deadline is not None and monotonic() > deadline:
                     break
         finally:
@@ -95,7 +96,7 @@ class Batch:
 
     def _end(self) -> None:
         self._over = True
-        self.dispatcher.batch_read(self, self._turns > 1)
+        self.dispatcher.requests.batch_read(self, self._turns > 1)
 
     def cancel(self, key: bytes) -> None:
         """Note that a request was cancelled, which may be among the elements not read yet.
@@ -105,13 +106,20 @@ class Batch:
         if not self._in_turn:
             self._cancelled.add(key)
 
-    def is_cancelled(self, key: bytes) -> bool:
-        return key in self._cancelled
+    def admits(self, id: bytes, key: bytes) -> bool:
+        """Whether a request is to be served: not if it was cancelled, or the batch was stopped."""
+        if self._refusal is not None:
+            self.dispatcher.responses.put_error(id, self._refusal, self)
+            return False
+        return key not in self._cancelled
 
-    @property
-    def refusal(self) -> ProtocolError | None:
-        """The error for requests that were not read before the batch was stopped; None until then."""
-        return self._refusal
+    def settle(self) -> None:
+        """Something that the batch waits for has ended; send the responses if it was the last."""
+        self.owed -= 1
+        if self.owed == 0 and self.answers:
+            connection = self.dispatcher.connection
+            connection.output.line(b"[" + b",".join(self.answers) + b"]")
+            connection.wrote()
 
     def stop(self, error: ProtocolError) -> None:
         """Answer all unread requests with an error, now."""

@@ -221,7 +221,7 @@ class Call(InFlightCall):
             return
         self.task = task_of(coroutine, loop, self.task_done)
         self.task.begin()
-        self.dispatcher.leave_if_forked(None)  # no loop goes on in a child that waits
+        forks.leave_if_forked(self.dispatcher.connection.generation)  # no loop goes on in a child that waits
 
     def run_late(self) -> None:
         """Call the function on this thread, now, though the request has been put in flight."""
@@ -259,7 +259,7 @@ class Call(InFlightCall):
 
     def function_ended(self, result: Any, error: BaseException | None) -> None:
         """The function has returned or raised: free its place, and answer unless that has been done."""
-        self.dispatcher.leave_if_forked(error)
+        forks.leave_if_forked(self.dispatcher.connection.generation, error)
         self.dispatcher.runtime.admission.release(self)
         self.end(result, error)
 
@@ -268,25 +268,26 @@ class Call(InFlightCall):
         self.send_rest()
         if not self.leave():
             return
-        before = self.dispatcher.connection.output.total
+        responses = self.dispatcher.responses
+        before = responses.connection.output.total
         try:
             if error is None:
                 self.answer(result)
             else:
-                self.dispatcher.call_raised(self, error)
+                responses.call_raised(self, error)
         except Exception as failure:
             from fastrpc.engine import failed_lines
 
-            failed_lines.end(self.dispatcher, self.request, before, failure)
+            failed_lines.end(responses, self.request, before, failure)
 
     def answer(self, result: Any) -> None:
         """Have the dispatcher answer with a result."""
-        self.dispatcher.call_returned(self, result)
+        self.dispatcher.responses.call_returned(self, result)
 
     def drop(self) -> None:
         """Have the dispatcher record the cancelled call."""
         if self.leave():
-            self.dispatcher.call_dropped(self)
+            self.dispatcher.responses.call_dropped(self)
 
 
 class CallWithResultMeta(Call):
@@ -309,9 +310,9 @@ class CallWithResultMeta(Call):
             members["_meta"] = {**members.get("_meta", {}), **request.result_meta}
             encoded = to_json(members)
         except BaseException as error:
-            self.dispatcher.call_raised(self, error)
+            self.dispatcher.responses.call_raised(self, error)
         else:
-            self.dispatcher.call_encoded(self, encoded)
+            self.dispatcher.responses.call_encoded(self, encoded)
 
 
 def outcome_of(error: BaseException) -> str:

@@ -13,8 +13,10 @@ from functools import partial
 from threading import Lock
 
 from fastrpc._core.recorder import Recorder
+from fastrpc.engine.dispatcher import Dispatcher
 from fastrpc.engine.messages import RECORDED
-from fastrpc.engine.recorded_content import RecordedRequest, RecordingDispatcher
+from fastrpc.engine.recorded_content import RecordedRequest, RecordedResponses
+from fastrpc.engine.requests_in_flight import RequestsInFlight
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from fastrpc._core.message import Message
     from fastrpc._core.recorder import CallRecord
     from fastrpc.engine.batches import Batch
-    from fastrpc.engine.request import Request
+    from fastrpc.engine.requests_in_flight import TrackedRequest
     from fastrpc.errors import ProtocolError
 
     LetGo = Callable[["Callable[[str], ProtocolError] | None"], object]
@@ -54,30 +56,42 @@ class HeldRequest(RecordedRequest):
         return found
 
 
-class HoldingDispatcher(RecordingDispatcher):
-    """A dispatcher that holds the answers of calls."""
+class HeldRequests(RequestsInFlight):
+    """Requests in flight, some of which have an answer that is held."""
 
-    request_type = HeldRequest
+    __slots__ = ()
+
+    def forget(self, request: TrackedRequest) -> None:
+        """Take a request out, unless its answer is held, or that was done already."""
+        if self.in_flight.get(request.key) is request and not getattr(request, "is_held", False):
+            super().forget(request)
+
+
+class HeldResponses(RecordedResponses):
+    """Responses that are held if they answer calls."""
+
+    __slots__ = ()
 
     def answer(self, request: Any, result: bytes) -> None:
         request.answered = result
         self._hold(request, partial(super().answer, request, result))
 
-    def _refuse(self, request: Any, error: ProtocolError) -> None:
+    def refuse(self, request: Any, error: ProtocolError) -> None:
         self._keep_error(request, error)
         request.outcome = request.outcome or error.outcome
-        self._hold(request, partial(super()._refuse, request, error))
+        self._hold(request, partial(super().refuse, request, error))
 
     def _hold(self, request: HeldRequest, send: Callable[[], object]) -> None:
         recorder = self.runtime.recorder
         if recorder is None or recorder.holder is None or request.method not in RECORDED:
             send()
             return
-        if self.in_flight.get(request.key) is not request:
-            if request.key in self.in_flight:  # another request has its id: it gets a unique key
+        in_flight = self.requests.in_flight
+        if in_flight.get(request.key) is not request:
+            if request.key in in_flight:  # another request has its id: it gets a unique key
                 request.key = b"%b again %d" % (request.key, id(request))
-            self._put_in_flight(request)
-            self.begin_loop()
+            self.requests.put(request)
+            request.dispatcher.outbound.begin_loop()
         request.is_held = True
         recorder.holder(self._record_now(request), request.note, partial(self._let_go, request, send))
 
@@ -88,7 +102,7 @@ class HoldingDispatcher(RecordingDispatcher):
         instead: Callable[[str], ProtocolError] | None,
     ) -> None:
         """Thread-safe."""
-        self.post(partial(self._release, request, send, instead))
+        request.dispatcher.outbound.post(partial(self._release, request, send, instead))
 
     def _release(
         self,
@@ -102,20 +116,23 @@ class HoldingDispatcher(RecordingDispatcher):
         else:
             error = instead(request.version)
             request.outcome = error.outcome
-            super()._refuse(request, error)
-        self.forget(request)
-
-    def forget(self, request: Request) -> None:
-        """Take a request out of those in flight, unless its answer is held, or that was done already."""
-        if self.in_flight.get(request.key) is request and not getattr(request, "is_held", False):
-            super().forget(request)
+            super().refuse(request, error)
+        self.requests.forget(request)
 
     def _record_now(self, request: HeldRequest) -> CallRecord:
         """Return the record of a call whose answer is there."""
         size = len(request.answered or b"")
         with _lock:
-            _scratch.write(*request.record(self.principal, request.returned, size))
+            _scratch.write(*request.record(self.connection.principal, request.returned, size))
             return _scratch.drain()[0]
+
+
+class HoldingDispatcher(Dispatcher):
+    """A dispatcher that holds the answers of calls."""
+
+    request_type = HeldRequest
+    requests_type = HeldRequests
+    responses_type = HeldResponses
 
 
 def note(call: CallInfo, value: object) -> None:

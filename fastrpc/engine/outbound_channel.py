@@ -106,9 +106,9 @@ class RequestChannel:
 
     def _flush_in(self, seconds: float) -> None:
         dispatcher = self.request.dispatcher
-        loop = dispatcher.loop
+        loop = dispatcher.connection.loop
         if loop is not None:  # without one the call runs inline: its end is near, and sends the last
-            dispatcher.post(lambda: loop.call_later(seconds, self.flush))
+            dispatcher.outbound.post(lambda: loop.call_later(seconds, self.flush))
 
     def flush(self) -> None:
         """Send the report that is held back, if there is one."""
@@ -136,7 +136,7 @@ class RequestChannel:
                 self._told = report["progress"]
                 self._write(line)
 
-        self.request.dispatcher.post(notify)
+        self.request.dispatcher.outbound.post(notify)
 
     # --- costs ----------------------------------------------------------------------------------------
 
@@ -168,23 +168,23 @@ class RequestChannel:
 
     def send_line(self, line: bytes) -> None:
         """Send a message that belongs to the call, as JSON text, while it runs; from whatever thread."""
-        self.request.dispatcher.post(lambda: self._write(line))
+        self.request.dispatcher.outbound.post(lambda: self._write(line))
 
     def _write(self, line: bytes) -> None:
         call = self.request.call
         if call is not None and call.state != ENDED:  # it runs, or its guard decides
-            self.request.dispatcher.send_line(line)
+            self.request.dispatcher.outbound.send_line(line)
 
     def pause(self) -> None:
         """Have the client come back later for the rest, where it can; from whatever thread."""
-        dispatcher = self.request.dispatcher
+        outbound = self.request.dispatcher.outbound
 
         def pause() -> None:
             call = self.request.call
-            if dispatcher.on_paused is not None and call is not None and call.state == RUNNING:
-                dispatcher.on_paused()
+            if outbound.on_paused is not None and call is not None and call.state == RUNNING:
+                outbound.on_paused()
 
-        dispatcher.post(pause)
+        outbound.post(pause)
 
     def in_thread(self, function: Callable[[], Any]) -> Awaitable[Any]:
         """Call a function on a worker thread; for what runs in the loop."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from fastrpc._core.recorder import DecidedLine, line_read_by, ticks
 from fastrpc.engine.dispatcher import Dispatcher
 from fastrpc.engine.request import Request
+from fastrpc.engine.responses import ResponseWriter
 from fastrpc.engine.results import error_object
 
 TYPE_CHECKING = False
@@ -48,24 +49,31 @@ class RecordedRequest(Request):
         return self.line, self.answered
 
 
-class RecordingDispatcher(Dispatcher):
-    """A dispatcher whose records have content."""
+class RecordedResponses(ResponseWriter):
+    """Responses whose records have content."""
 
-    request_type = RecordedRequest
+    __slots__ = ()
 
     def answer(self, request: Any, result: bytes) -> None:
         request.answered = result
         super().answer(request, result)
 
-    def _refuse(self, request: Any, error: ProtocolError) -> None:
+    def refuse(self, request: Any, error: ProtocolError) -> None:
         self._keep_error(request, error)
-        super()._refuse(request, error)
+        super().refuse(request, error)
 
     @staticmethod
     def _keep_error(request: Any, error: ProtocolError) -> None:
         request.answered = error_object(error.code, error.message, error.data)
 
     def call_returned(self, call: Call, result: Any) -> None:
-        """As for any dispatcher, but without the fast path for a text: the answer is needed as bytes."""
+        """Answer without the fast path for a text: the answer is needed as bytes."""
         call.request.returned = ticks()
         self.answer_encoded(call, result)
+
+
+class RecordingDispatcher(Dispatcher):
+    """A dispatcher whose records have content."""
+
+    request_type = RecordedRequest
+    responses_type = RecordedResponses

@@ -149,8 +149,9 @@ class Request:
 
     def keep_roots(self, roots: list[dict[str, Any]]) -> None:
         """Store the client's roots. Thread-safe."""
-        self.dispatcher.post(lambda: self.dispatcher.session.take_roots(roots))
+        self.dispatcher.outbound.post(lambda: self.dispatcher.session.take_roots(roots))
 
     def notify_client(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification. Thread-safe."""
-        self.dispatcher.post(lambda: self.dispatcher.notify(method, params))
+        outbound = self.dispatcher.outbound
+        outbound.post(lambda: outbound.notify(method, params))

@@ -48,6 +48,7 @@ class Results:
         self._server_meta = {SERVER_KEY: signature}
         self._stateless_ending = b',"resultType":"complete","_meta":' + dumps(self._server_meta) + b"}"
         self._tails: dict[str, tuple[bytes, ...]] = {}
+        self._endings: dict[str, tuple[bytes, ...]] = {}
         self.notes: Sequence[Callable[[], list[str]]] = ()
         """Called for each result; the returned texts are appended to its content (`Server.set_note`)."""
 
@@ -61,10 +62,14 @@ class Results:
         return tails
 
     def endings(self, version: str) -> tuple[bytes, ...]:
-        """Return tails(), and that of an error, with the end of the answer after each: what the connection
-        puts there itself."""
-        error = b'"}]' + self.tail(version, is_error=True)
-        return tuple(tail + b"}\n" for tail in (*self.tails(version), error))
+        """Return tails(), and that of an error, each with the end of the response: what connections write by
+        themselves."""
+        endings = self._endings.get(version)
+        if endings is None:
+            error = b'"}]' + self.tail(version, is_error=True)
+            endings = tuple(tail + b"}\n" for tail in (*self.tails(version), error))
+            self._endings[version] = endings
+        return endings
 
     def tail(self, version: str, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> bytes:
         """Return all that follows the content of a result, closing brace included."""

@@ -76,7 +76,7 @@ class Runtime(SharedState):
         what that one is making at this moment may be without the change."""
         self._forget(kind)
         for dispatcher in list(self.dispatchers):
-            dispatcher.forget_plans(lambda: self._forget(kind))
+            dispatcher.changes.forget_plans(lambda: self._forget(kind))
 
     def _forget(self, kind: str) -> None:
         if "pages" in self.__dict__:

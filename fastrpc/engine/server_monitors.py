@@ -46,7 +46,7 @@ class Monitors:
         """
         waiting = [monitor for monitor in self if monitor.needed]
         if any(monitor.polled for monitor in waiting):
-            dispatcher.begin_loop()
+            dispatcher.outbound.begin_loop()
         for monitor in waiting:
             monitor.poll()
         return not waiting
@@ -59,7 +59,7 @@ class Monitors:
     def begin_soon(self) -> None:
         """Begin in the loop of some connection; without any, each list calls the functions."""
         for dispatcher in list(self._dispatchers):
-            dispatcher.watch()
+            dispatcher.changes.watch()
 
     def end(self, loop: AbstractEventLoop) -> None:
         """A connection of this loop has closed: go on in the loop of another one."""

@@ -201,7 +201,7 @@ class Gateway:
             self._is_shown |= request.method in LISTS
             return False
         deferred = DeferredRequest(dispatcher, request)
-        dispatcher.defer(request, deferred)
+        dispatcher.requests.defer(request, deferred)
         self._capabilities = request.client_capabilities
         dispatcher.connection.call_in_loop(lambda: self._spawn(self._start_for(needed, deferred)))
         return True

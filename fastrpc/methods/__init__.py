@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
+    from fastrpc.engine.change_notifications import ChangeNotifications
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.outbound_channel import RequestChannel
-    from fastrpc.engine.ports import PendingRequests, ResultEncoder
+    from fastrpc.engine.ports import ResultEncoder
     from fastrpc.engine.request import Request
 
     Serve = Callable[[Dispatcher, Request], "bytes | None"]
@@ -174,13 +175,6 @@ def read_resource(channel: RequestChannel, uri: str) -> Awaitable[Any]:
 # --- requests to the client ---------------------------------------------------------------------------------
 
 
-def pending_requests() -> PendingRequests:
-    """Return a new table of the server's requests to one client."""
-    from fastrpc.client_requests.pending import ClientRequests
-
-    return ClientRequests()
-
-
 def take_request_state(request: Request) -> None:
     """Read the state and the answers that a request brings. Raises InvalidParams."""
     from fastrpc.client_requests.request_state import memory_of
@@ -198,18 +192,18 @@ def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) 
 # --- changes ------------------------------------------------------------------------------------------------
 
 
-def list_changed(dispatcher: Dispatcher, kind: str) -> None:
+def list_changed(changes: ChangeNotifications, kind: str) -> None:
     """Notify the client that the list of a kind of entries has changed."""
     from fastrpc.methods import subscriptions
 
-    subscriptions.list_changed(dispatcher, kind)
+    subscriptions.list_changed(changes, kind)
 
 
-def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | None) -> None:
+def resource_updated(changes: ChangeNotifications, uri: str, rest: dict[str, Any] | None) -> None:
     """Notify the client that a resource has changed, if it has subscribed to it."""
     from fastrpc.methods import subscriptions
 
-    subscriptions.resource_updated(dispatcher, uri, rest)
+    subscriptions.resource_updated(changes, uri, rest)
 
 
 def check_task_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> None:
@@ -219,22 +213,22 @@ def check_task_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> N
     tasks.check_listener(dispatcher, request, ids)
 
 
-def is_task_watched(dispatcher: Dispatcher, id: str) -> bool:
+def is_task_watched(changes: ChangeNotifications, id: str) -> bool:
     """Whether the client is to be notified of the changes of a task."""
     from fastrpc.methods import tasks
 
-    return tasks.is_watched(dispatcher, id)
+    return tasks.is_watched(changes, id)
 
 
-def task_changed(dispatcher: Dispatcher, record: Any) -> None:
+def task_changed(changes: ChangeNotifications, record: Any) -> None:
     """Notify the client that a task has changed, if it wants to know."""
     from fastrpc.methods import tasks
 
-    tasks.changed(dispatcher, record)
+    tasks.changed(changes, record)
 
 
-def end_stream(dispatcher: Dispatcher, request: Request) -> None:
+def end_stream(changes: ChangeNotifications, request: Request) -> None:
     """End a stream of changes from our side, and answer its request."""
     from fastrpc.methods import subscriptions
 
-    subscriptions.end(dispatcher, request)
+    subscriptions.end(changes, request)

@@ -64,4 +64,7 @@ def cancelled(dispatcher: Dispatcher, params: dict[str, Any]) -> None:
     """Cancel a request; an unknown, ended or invalid id is ignored."""
     id = params.get("requestId")
     if type(id) in (str, int):
-        dispatcher.cancel(dumps(id), {name: value for name, value in params.items() if name != "requestId"})
+        key = dumps(id)
+        said = {name: value for name, value in params.items() if name != "requestId"}
+        dispatcher.requests.cancel(key, said)
+        dispatcher.changes.stop_listening(key)

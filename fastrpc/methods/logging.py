@@ -66,7 +66,7 @@ def log_to_session(dispatcher: Dispatcher, level: str, data: Any, logger: str | 
     if not _wanted(level, dispatcher.session.log_level):
         return False
     line = _message(level, data, logger)
-    dispatcher.post(lambda: dispatcher.send_line(line))
+    dispatcher.outbound.post(lambda: dispatcher.outbound.send_line(line))
     return True
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.list_filter import CallerView
     from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.request import Request
+    from fastrpc.engine.runtime import Runtime
     from fastrpc.engine.visibility import VisibilityFilters
 
     Reader = Resource | ResourceTemplate | ProviderMethod
@@ -259,24 +260,23 @@ def bound_at(
     return None
 
 
-def hides_at(dispatcher: Dispatcher, uri: str) -> bool:
+def hides_at(runtime: Runtime, principal: str, uri: str) -> bool:
     """Whether something is at a URI, but nothing that exists for the principal."""
     try:
-        view = _enforced_view(dispatcher.runtime.filters, dispatcher.principal)
+        view = _enforced_view(runtime.filters, principal)
         if view is None:
             return False
         meant = normal(uri)
-        states = [view.has_at(each, meant) for each in _readers_at(dispatcher.runtime.registries, meant)]
+        states = [view.has_at(each, meant) for each in _readers_at(runtime.registries, meant)]
     except InternalError:  # the log tells of the filter
         return True
     return bool(states) and not any(states)
 
 
-def check_watched(dispatcher: Dispatcher, uri: str, version: str) -> None:
+def check_watched(runtime: Runtime, principal: str, uri: str, version: str) -> None:
     """Raise what a guard refuses with to notify the principal of changes at a URI; InternalError if a filter
     fails."""
-    runtime = dispatcher.runtime
-    view = runtime.filters.view_of(dispatcher.principal) if runtime.filters.is_filtered else None
+    view = runtime.filters.view_of(principal) if runtime.filters.is_filtered else None
     if view is None:
         return
     meant = normal(uri)
@@ -526,7 +526,7 @@ def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
 def subscribe_to_found(dispatcher: Dispatcher, request: Request) -> bytes:
     """Subscribe the client to an existing resource. Raises the refusal of a guard."""
     uri = uri_of(request.params)
-    check_watched(dispatcher, uri, request.version)
+    check_watched(dispatcher.runtime, dispatcher.principal, uri, request.version)
     dispatcher.session.subscribe(normal(uri), uri)
     dispatcher.runtime.upstreams.watch(uri)
     return b"{}"

@@ -1,8 +1,8 @@
 """Notifications of changed lists and resources, and subscriptions to them (MCP: list changes, subscriptions).
 
 Up to 2025-11-25 a session is notified of changed lists once it is ready, and of the resources to which it has
-subscribed. In 2026-07-28 only streams are: requests that are held open (`Dispatcher.listening`), each with a
-filter. Every message on a stream carries its id.
+subscribed. In 2026-07-28 only streams are: requests that are held open (`ChangeNotifications.listening`),
+each with a filter. Every message on a stream carries its id.
 
 Several changes of a list in one turn of the event loop cause one notification. Nothing here runs before the
 first change or the first stream. All functions are to be called on the connection's own thread.
@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fastrpc.engine.change_notifications import ChangeNotifications
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
     from fastrpc.engine.runtime import Runtime
@@ -44,66 +45,67 @@ STREAM_BYTES = 4096
 # --- changes ------------------------------------------------------------------------------------------
 
 
-def list_changed(dispatcher: Dispatcher, kind: str) -> None:
+def list_changed(changes: ChangeNotifications, kind: str) -> None:
     """Notify the client, after this turn of the loop, that a list has changed."""
     name = LISTS.get(kind)
     if name is None:
         return
-    due = bool(dispatcher.changed_lists)
-    dispatcher.changed_lists[name] = None
+    due = bool(changes.changed_lists)
+    changes.changed_lists[name] = None
     if due:
         return
-    if dispatcher.loop is not None:
-        dispatcher.loop.call_soon(send_changes, dispatcher)
+    if changes.connection.loop is not None:
+        changes.connection.loop.call_soon(send_changes, changes)
     else:
-        dispatcher.connection.call_in_loop(lambda: send_changes(dispatcher))
+        changes.connection.call_in_loop(lambda: send_changes(changes))
 
 
-def send_changes(dispatcher: Dispatcher) -> None:
+def send_changes(changes: ChangeNotifications) -> None:
     """Send the notifications of changed lists that are due."""
-    names, dispatcher.changed_lists = dispatcher.changed_lists, {}
-    session = dispatcher.session
+    names, changes.changed_lists = changes.changed_lists, {}
+    session = changes.session
     for name in names:
         method = f"notifications/{name}/list_changed"
         if session.state == READY and name in session.offered:
-            dispatcher.notify(method)
-        for request in list(dispatcher.listening.values()):
+            changes.outbound.notify(method)
+        for request in list(changes.listening.values()):
             if request.params["notifications"].get(f"{name}ListChanged"):
-                send(dispatcher, request, method)
+                send(changes, request, method)
 
 
-def resource_updated(dispatcher: Dispatcher, uri: str, rest: dict[str, Any] | None = None) -> None:
+def resource_updated(changes: ChangeNotifications, uri: str, rest: dict[str, Any] | None = None) -> None:
     """Notify the client that a resource has changed, if it has subscribed to it and the resource exists for
     it: a stream may name any URI, and what exists may have changed since. `rest`: other members of the
     params, as another server has sent them."""
-    session, meant = dispatcher.session, normal(uri)
+    session, meant = changes.session, normal(uri)
     in_session = session.state == READY and meant in session.subscriptions
     streams = [
         request
-        for request in dispatcher.listening.values()
+        for request in changes.listening.values()
         if meant in request.params["notifications"].get("resourceSubscriptions", ())
     ]
     if not (in_session or streams):
         return
     from fastrpc.methods.resources import check_watched, hides_at
 
+    runtime, principal = changes.runtime, changes.connection.principal
     try:
-        check_watched(dispatcher, uri, STATELESS)  # a guard may have allowed it before
+        check_watched(runtime, principal, uri, STATELESS)  # a guard may have allowed it before
     except ProtocolError:
         return
-    if hides_at(dispatcher, uri):
+    if hides_at(runtime, principal, uri):
         return
     rest = rest or {}
     if in_session:
-        dispatcher.notify(UPDATED, {**rest, "uri": session.subscriptions[meant]})
+        changes.outbound.notify(UPDATED, {**rest, "uri": session.subscriptions[meant]})
     others = {name: value for name, value in rest.items() if name != "_meta"}
     for request in streams:
         params = {**others, "uri": request.params["notifications"]["resourceSubscriptions"][meant]}
-        send(dispatcher, request, UPDATED, dumps(params)[1:-1] + b",", rest.get("_meta"))
+        send(changes, request, UPDATED, dumps(params)[1:-1] + b",", rest.get("_meta"))
 
 
 def send(
-    dispatcher: Dispatcher,
+    changes: ChangeNotifications,
     request: Request,
     method: str,
     members: bytes = b"",
@@ -112,7 +114,7 @@ def send(
     """Send a notification on the stream that a request has opened."""
     others = dumps(meta)[1:-1] + b"," if meta else b""
     text = b'"_meta":{%b"%b":%b}' % (others, SUBSCRIPTION_KEY.encode(), request.id)
-    dispatcher.send_line(
+    changes.outbound.send_line(
         b'{"jsonrpc":"2.0","method":"%b","params":{%b%b}}' % (method.encode(), members, text)
     )
 
@@ -128,11 +130,12 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     uris = frozenset(wanted.get("resourceSubscriptions", ()))
     if "taskIds" in wanted and request.version == STATELESS:
         dispatcher.runtime.features.check_task_listener(dispatcher, request, wanted["taskIds"])
-    if len(dispatcher.listening) >= dispatcher.runtime.calls.limit:
-        raise Overloaded(f"Server busy: {len(dispatcher.listening)} streams are open")
+    changes = dispatcher.changes
+    if len(changes.listening) >= dispatcher.runtime.calls.limit:
+        raise Overloaded(f"Server busy: {len(changes.listening)} streams are open")
     _check_watched(dispatcher, uris)
     quota = _quota_for(dispatcher, request, uris | frozenset(wanted.get("taskIds", ())))
-    send_changes(dispatcher)  # earlier changes do not concern this stream
+    send_changes(changes)  # earlier changes do not concern this stream
     honoured = _honoured(dispatcher.runtime, wanted)
     request.quota = quota
     request.params = {
@@ -141,12 +144,12 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
         else honoured
     }
     send(
-        dispatcher,
+        changes,
         request,
         "notifications/subscriptions/acknowledged",
         b'"notifications":' + dumps(honoured) + b",",
     )
-    dispatcher.listening[request.key] = request
+    changes.listening[request.key] = request
     for uri in honoured.get("resourceSubscriptions", ()):
         dispatcher.runtime.upstreams.watch(uri)
     # Changes may come from any thread while no message arrives: only a loop sends them in time.
@@ -159,15 +162,15 @@ def _check_watched(dispatcher: Dispatcher, uris: frozenset[str]) -> None:
         from fastrpc.methods.resources import check_watched
 
         for uri in sorted(uris):
-            check_watched(dispatcher, uri, STATELESS)
+            check_watched(dispatcher.runtime, dispatcher.principal, uri, STATELESS)
 
 
-def end(dispatcher: Dispatcher, request: Request) -> None:
+def end(changes: ChangeNotifications, request: Request) -> None:
     """End a stream from the server's side: send the notifications that are due, then answer its request."""
-    send_changes(dispatcher)
-    dispatcher.stop_listening(request.key)
-    ending = dispatcher.runtime.results.ending(STATELESS, {SUBSCRIPTION_KEY: id_value(request.id)})
-    dispatcher.answer(request, b"{" + ending[1:])
+    send_changes(changes)
+    changes.stop_listening(request.key)
+    ending = changes.runtime.results.ending(STATELESS, {SUBSCRIPTION_KEY: id_value(request.id)})
+    request.dispatcher.responses.answer(request, b"{" + ending[1:])
 
 
 def _quota_for(dispatcher: Dispatcher, request: Request, uris: frozenset[str]) -> Quota:

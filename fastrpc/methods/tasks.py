@@ -10,6 +10,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from json import loads
 
+from fastrpc.client_requests.pending import requests_of
 from fastrpc.errors import (
     InvalidParams,
     MethodNotFound,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.task import CallTask
     from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.change_notifications import ChangeNotifications
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
 
@@ -61,7 +63,7 @@ def call(dispatcher: Dispatcher, request: Request, tool: Tool) -> None:
     """Begin a call that may become a task. The request is answered by the call or by the task."""
     ttl_ms = None if request.version == STATELESS else _ttl_of(request.params["task"])
     waiting = _WaitingCall(dispatcher, request)
-    dispatcher.defer(request, waiting)
+    dispatcher.requests.defer(request, waiting)
     dispatcher.connection.call_in_loop(lambda: waiting.begin(tool, ttl_ms))
 
 
@@ -86,22 +88,22 @@ class _LateAnswer:
     def answer(self, result: bytes) -> None:
         if not self.ended:
             self.ended = True
-            self.dispatcher.answer(self.request, result)
-            self.dispatcher.forget(self.request)
+            self.dispatcher.responses.answer(self.request, result)
+            self.dispatcher.requests.forget(self.request)
 
     def refuse(self, error: ProtocolError) -> None:
         if not self.ended:
             self.ended = True
-            self.dispatcher._refuse(self.request, error)
-            self.dispatcher.forget(self.request)
+            self.dispatcher.responses.refuse(self.request, error)
+            self.dispatcher.requests.forget(self.request)
 
     def cancel(self, said: dict[str, Any] | None = None) -> None:
         """The client has cancelled the request, or is gone."""
         if not self.ended:
             self.ended = True
             self.stop()
-            self.dispatcher.forget(self.request)
-            self.dispatcher.dropped()
+            self.dispatcher.requests.forget(self.request)
+            self.dispatcher.requests.dropped()
 
     def stop(self) -> None:
         """End what would answer the request."""
@@ -128,7 +130,7 @@ class _WaitingCall(_LateAnswer):
             if token is None:
                 return
             message = {**message, "params": {**message["params"], "progressToken": token}}
-        self.dispatcher.send(message)
+        self.dispatcher.outbound.send(message)
 
     def call_returned(self, result: str) -> None:
         self.answer(result.encode())
@@ -184,7 +186,7 @@ def _later(function: Callable[[Dispatcher, Request], Awaitable[bytes]]) -> Calla
         if request.version == STATELESS and not _declares(request):
             raise _extension_required(request.method)
         late = _LateMethod(dispatcher, request)
-        dispatcher.defer(request, late)
+        dispatcher.requests.defer(request, late)
         dispatcher.connection.call_in_loop(lambda: late.begin(function))
 
     return serve
@@ -274,9 +276,8 @@ async def _ask(dispatcher: Dispatcher, record: Any) -> None:
     questions = loads(record.questions)
     for question in questions.values():
         question["params"] = {**question["params"], "_meta": {RELATED: {"taskId": record.id}}}
-    pending: Any = dispatcher.pending
     try:
-        responses = await pending.put(dispatcher, questions)
+        responses = await requests_of(dispatcher.session).put(dispatcher, questions)
     except ToolError as error:
         await board.fail(record, str(error))
     else:
@@ -299,23 +300,21 @@ def check_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> None:
         dispatcher.runtime.tasks.listen()
 
 
-def is_watched(dispatcher: Dispatcher, id: str) -> bool:
+def is_watched(changes: ChangeNotifications, id: str) -> bool:
     """Whether a client is to be notified of the changes of a task."""
-    return id in dispatcher.session.task_ids or any(
-        _listens(each, id) for each in dispatcher.listening.values()
-    )
+    return id in changes.session.task_ids or any(_listens(each, id) for each in changes.listening.values())
 
 
-def changed(dispatcher: Dispatcher, record: Any) -> None:
+def changed(changes: ChangeNotifications, record: Any) -> None:
     """Notify a client of a task that has changed, if it wants to know."""
-    session = dispatcher.session
+    session = changes.session
     if record.id in session.task_ids:
         if not record.is_open:
             session.task_ids -= {record.id}
-        dispatcher.notify("notifications/tasks/status", _task(record, session.version or ""))
-    for request in list(dispatcher.listening.values()):
+        changes.outbound.notify("notifications/tasks/status", _task(record, session.version or ""))
+    for request in list(changes.listening.values()):
         if _listens(request, record.id):
-            send(dispatcher, request, "notifications/tasks", to_json(_whole(record))[1:-1] + b",")
+            send(changes, request, "notifications/tasks", to_json(_whole(record))[1:-1] + b",")
 
 
 def _listens(request: Request, id: str) -> bool:

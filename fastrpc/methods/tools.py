@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fastrpc.engine.call import complaint_of, outcome_of_value
-from fastrpc.errors import ArgumentError, InvalidParams
-from fastrpc.protocol.pagination import cursor_of
+from fastrpc.errors import ArgumentError, InvalidParams, UnknownName, excerpt
 from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 def list_tools(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the tools that the principal sees, in the order in which they were added."""
+    from fastrpc.protocol.pagination import cursor_of
+
     runtime = dispatcher.runtime
     runtime.load()
     current = runtime.monitors.poll(dispatcher)
@@ -46,7 +47,9 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
     arguments = params.get("arguments", {})
     if not isinstance(arguments, dict):
         raise InvalidParams("arguments: expected an object")
-    plan = dispatcher.plan_of_tool(name)
+    plan = dispatcher.take_plans().get(name)
+    if plan is None:
+        raise _unknown_tool(dispatcher, name)
     if plan.tool.task is not None and dispatcher.makes_tasks:
         from fastrpc.methods import tasks
 
@@ -61,6 +64,18 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
             return dispatcher.runtime.results.failure(str(error), request.version)
         bound = arguments  # a hook may correct them; not after a guard, which would not see the result
     return dispatcher.begin(request, plan, bound)
+
+
+def _unknown_tool(dispatcher: Dispatcher, name: str) -> UnknownName:
+    """Return the error for a tool that does not exist for the principal; the connection answers with it from
+    now on."""
+    from fastrpc.engine.known_answers import remember_unknown
+
+    runtime = dispatcher.runtime
+    hint = runtime.filters.hint_for(dispatcher.principal, runtime.registries.tools, name)
+    error = UnknownName(f"Unknown tool: {excerpt(name)}{hint}")
+    remember_unknown(dispatcher, name, error)
+    return error
 
 
 class ToolResultEncoder:

@@ -46,6 +46,7 @@ class SessionState:
         "_roots_bytes",
         "client_capabilities",
         "client_info",
+        "client_requests",
         "lasting",
         "log_level",
         "offered",
@@ -66,6 +67,8 @@ class SessionState:
         self.version: str | None = None
         self.client_info: dict[str, Any] = {}
         self.client_capabilities: dict[str, Any] = {}
+        self.client_requests: Any = None
+        """The server's requests to the client (`fastrpc.client_requests.pending`), once there was one."""
         self.offered: dict[str, Any] = {}
         """The capabilities that the server has declared to the client."""
         self.log_level: str | None = None

@@ -98,7 +98,7 @@ class DeferredRequest:
     def cancel(self, said: dict[str, Any] | None = None) -> None:
         self.over = True
         self.request.call = None
-        self.dispatcher.call_dropped(self)  # type: ignore[arg-type]
+        self.dispatcher.responses.call_dropped(self)  # type: ignore[arg-type]
 
     def resume(self) -> None:
         if not self.over:
@@ -232,7 +232,7 @@ class UpstreamServer:
             self._capabilities = request.client_capabilities
         deferred = DeferredRequest(dispatcher, request)
         self._deferred.append(deferred)
-        dispatcher.defer(request, deferred)
+        dispatcher.requests.defer(request, deferred)
         if len(self._deferred) == 1:
             dispatcher.connection.call_in_loop(lambda: self._spawn(self._connect_and_resume()))
         return True

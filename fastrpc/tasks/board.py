@@ -316,7 +316,9 @@ class TaskBoard:
         runtime = self.server.runtime
         is_watched = runtime.features.is_task_watched
         watching = [
-            each for each in list(runtime.dispatchers) if each.principal == owner and is_watched(each, id)
+            each.changes
+            for each in list(runtime.dispatchers)
+            if each.principal == owner and is_watched(each.changes, id)
         ]
         if watching:
             self._soon(self._notify_clients(id, owner, watching))
@@ -324,5 +326,5 @@ class TaskBoard:
     async def _notify_clients(self, id: str, owner: str, watching: list[Any]) -> None:
         record = await self.read(id, owner)
         if record is not None:
-            for dispatcher in watching:
-                self.server.runtime.features.task_changed(dispatcher, record)
+            for changes in watching:
+                self.server.runtime.features.task_changed(changes, record)

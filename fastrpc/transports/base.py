@@ -171,20 +171,20 @@ class ServedConnection:
     @property
     def busy(self) -> bool:
         """Whether a call of this client is in flight."""
-        return not self.closed and self._dispatcher.busy
+        return not self.closed and self._dispatcher.requests.busy
 
     async def wait_idle(self) -> None:
         """Return when no call is in flight, or the connection is closed."""
         while self.busy:
             if self._idle is None:
                 self._idle = asyncio.Event()
-                self._dispatcher.on_idle = self._idle.set
+                self._dispatcher.requests.on_idle = self._idle.set
             self._idle.clear()
             await self._idle.wait()
 
     def end_listening(self) -> None:
         """End the client's subscription streams (MCP 2026-07-28: subscriptions/listen)."""
-        self._dispatcher.end_listening()
+        self._dispatcher.changes.end_listening()
 
     def flush(self) -> None:
         """Pass on what has been written. Does nothing here: the connection's stream does it by itself."""
@@ -269,11 +269,11 @@ class ClientConnection(ServedConnection):
         before = self._connection.output.total
         try:
             if line is None:
-                self._dispatcher.line_too_long()
+                self._dispatcher.responses.line_too_long()
             else:
                 self._connection.receive(line)
         except Exception as error:
-            self._dispatcher.line_failed(line or b"", before, error)
+            self._dispatcher.responses.line_failed(line or b"", before, error)
         if self._connection.generation != forks.generation:
             forks.leave()
 

@@ -73,14 +73,7 @@ class ServedDispatcher(Closable, Protocol):
     """What serves one connection."""
 
     principal: str
-    outcome: str | None
-    on_idle: Callable[[], object] | None
-    on_dropped: Callable[[], object] | None
-    on_paused: Callable[[], object] | None
-    on_batch_read: Callable[[], object] | None
     connection: Connection
-    in_flight: dict[bytes, Any]
-    listening: dict[bytes, Any]
     session: SessionState
 
     @property
@@ -89,33 +82,76 @@ class ServedDispatcher(Closable, Protocol):
     def main(self) -> object:
         """The session's main dispatcher: this one, if it has no other."""
 
+    # its parts
     @property
-    def busy(self) -> bool: ...
+    def requests(self) -> ServedRequests: ...
     @property
-    def batches(self) -> Collection[ServedBatch]: ...
+    def responses(self) -> ServedResponses: ...
+    @property
+    def outbound(self) -> ServedOutbound: ...
+    @property
+    def changes(self) -> ServedChanges: ...
 
     # of the connection
     def loop_runs(self, loop: AbstractEventLoop) -> None: ...
     def adopt_version(self, version: str) -> None: ...
     def apply_session_state(self) -> None: ...
-    def on_client_idle(self) -> bool: ...
-    def end_listening(self) -> None: ...
+    def dispatch(self, message: Message) -> None: ...
 
-    # of its messages
+
+class ServedRequests(Protocol):
+    """The requests in flight of a connection's session."""
+
+    on_idle: Callable[[], object] | None
+    on_dropped: Callable[[], object] | None
+    on_batch_read: Callable[[], object] | None
+
+    @property
+    def busy(self) -> bool: ...
+    @property
+    def in_flight(self) -> dict[bytes, RequestInFlight]: ...
+    @property
+    def batches(self) -> Collection[ServedBatch]: ...
+    def interrupt(self, request: RequestInFlight) -> None: ...
+
+
+class ServedResponses(Protocol):
+    """What writes a connection's responses."""
+
+    last_outcome: str | None
+
     def line_too_long(self) -> None: ...
     def line_failed(self, line: bytes, before: int, error: BaseException) -> None: ...
-    def dispatch(self, message: Message) -> None: ...
+
+
+class ServedOutbound(Protocol):
+    """What sends a connection's other messages."""
+
+    on_paused: Callable[[], object] | None
+
+
+class ServedChanges(Protocol):
+    """The streams of changes of a connection."""
+
+    def end_listening(self) -> None: ...
+
+
+class ServedDelegate(Protocol):
+    """What the compiled connection leaves to Python of its calls."""
+
+    def on_client_idle(self) -> bool: ...
     def has_current_plans(self) -> bool: ...
     def call_ended(self, id: bytes, plan: Plan, result: Any, stateless: bool) -> str: ...
     def call_failed(self, id: bytes, plan: Plan, error: BaseException, stateless: bool) -> str: ...
     def binding_failed(self, error: BaseException) -> ProtocolError: ...
-    def interrupt(self, request: RequestInFlight) -> None: ...
 
 
 class RequestInFlight(Protocol):
     """A request that is answered later."""
 
     id: bytes
+    call: Any
+    outcome: str
 
     @property
     def dispatcher(self) -> object: ...

@@ -93,7 +93,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.connection = Connection((SESSION_SUFFIX,) * 4, (STATELESS_SUFFIX,) * 4)
-        self.connection.dispatcher = self
+        self.connection.dispatcher = self.connection.delegate = self.responses = self
         self.connection.open = self.connection.structured = True
         self.connection.take_plans({name: self.plan(name) for name in PLAIN})
         self.connection.take_list(b'{"tools":[]}', True)
@@ -424,7 +424,7 @@ class Visit:
     async def settle(self, data: bytes = b"") -> bytes:
         """Wait until nothing is in flight; return what has been said since the last time."""
         for _ in range(TURNS):
-            if not self.dispatcher.busy:
+            if not self.dispatcher.requests.busy:
                 return self.connection.output.take()
             await asyncio.sleep(0)
         raise Mismatch(f"still in flight after {TURNS} turns of the loop\n  message {data!r:.4000}")
@@ -660,11 +660,13 @@ async def through_stdio(visit: Visit, data: bytes, chance: random.Random) -> byt
         finally:
             os.close(into)
         for _ in range(TURNS):
-            if ends and not visit.dispatcher.busy:
+            if ends and not visit.dispatcher.requests.busy:
                 break
             await asyncio.sleep(0)
         os.close(out)
-        expect(END in ends and not visit.dispatcher.busy, "the stream has not ended", data[:200], ends)
+        expect(
+            END in ends and not visit.dispatcher.requests.busy, "the stream has not ended", data[:200], ends
+        )
         stream.flush()
         answers.seek(0)
         return answers.read()

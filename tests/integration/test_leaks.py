@@ -120,7 +120,7 @@ def census() -> dict:
     plans = runtime.plans.tools.values()
     shared = [None, True, False, -1, "", b"", (), echo, payload, odd, app, runtime, *plans]
     for dispatcher in runtime.dispatchers:
-        shared += [dispatcher, dispatcher.connection, dispatcher.session, dispatcher.in_flight]
+        shared += [dispatcher, dispatcher.connection, dispatcher.session, dispatcher.requests.in_flight]
     return {
         "objects": Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in map(type, gc.get_objects())),
         "blocks": sys.getallocatedblocks(),
@@ -128,7 +128,7 @@ def census() -> dict:
         "all_references": getattr(sys, "gettotalrefcount", int)(),
         "resident_kb": resident,
         "in_flight": [
-            runtime.calls.count, *(len(dispatcher.in_flight) for dispatcher in runtime.dispatchers)
+            runtime.calls.count, *(len(dispatcher.requests.in_flight) for dispatcher in runtime.dispatchers)
         ],
     }
 """

@@ -16,6 +16,7 @@ import pytest
 from support.http_client import Serving
 from support.http_server import tool_server
 from support.in_memory import SECONDS, with_client
+from support.planted_faults import replace_method
 
 pytest.importorskip("httptools", reason="the client's side of HTTP stands on it: pip install httptools")
 
@@ -83,7 +84,10 @@ RAISING = """
 import asyncio
 from fastrpc import Server
 from fastrpc.transports.http.exchange import ExchangePool
+from fastrpc.engine.connection_delegate import ConnectionDelegate
 from fastrpc.engine.dispatcher import Dispatcher
+from fastrpc.engine.requests_in_flight import RequestsInFlight
+from fastrpc.engine.responses import ResponseWriter
 
 app = Server("raising")
 
@@ -101,7 +105,8 @@ def quick(number: int) -> dict[str, int]:
     return {"number": number}
 
 kind, name = given["raises"]
-kind = {"exchanges": ExchangePool, "dispatcher": Dispatcher}[kind]
+kinds = {"delegate": ConnectionDelegate, "requests": RequestsInFlight, "responses": ResponseWriter}
+kind = {"exchanges": ExchangePool, "dispatcher": Dispatcher, **kinds}[kind]
 original = getattr(kind, name)
 left = [given["after"]]
 
@@ -130,12 +135,12 @@ async def _all(url: str, tool: str, version: str, count: int) -> list[object]:
     ("raises", "tool"),
     [
         (("exchanges", "put_back"), "waits"),
-        (("dispatcher", "pending_over"), "waits"),
-        (("dispatcher", "open_call"), "waits"),
+        (("requests", "check_idle"), "waits"),
+        (("delegate", "open_call"), "waits"),
         (("dispatcher", "dispatch"), "thread"),
-        (("dispatcher", "call_bound"), "thread"),
-        (("dispatcher", "call_returned"), "thread"),
-        (("dispatcher", "call_ended"), "quick"),
+        (("delegate", "call_bound"), "thread"),
+        (("responses", "call_returned"), "thread"),
+        (("delegate", "call_ended"), "quick"),
         (("dispatcher", "take_plans"), "quick"),
     ],
 )
@@ -222,8 +227,10 @@ def test_a_proxy_forwards_all_answers_but_the_one_that_raises(
     with_client(Server.proxy(behind), use, version)
 
 
-@pytest.mark.parametrize("name", ["pending_over", "call_ended", "flush", "send"])
-def test_what_one_connection_raises_concerns_no_other_of_a_proxy(behind: list[str], name: str) -> None:
+@pytest.mark.parametrize("name", ["check_idle", "call_ended", "flush", "send"])
+def test_what_one_connection_raises_concerns_no_other_of_a_proxy(
+    behind: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def use() -> None:
         through = Server.proxy(behind)
         async with InMemoryClient(through) as first, InMemoryClient(through) as second:
@@ -231,8 +238,11 @@ def test_what_one_connection_raises_concerns_no_other_of_a_proxy(behind: list[st
                 await client.list_tools()
                 await client.call_tool("wrapped", {"number": 0})
             dispatcher: Any = next(iter(through.runtime.dispatchers))
-            place = dispatcher.connection if name in ("flush", "send") else dispatcher
-            setattr(place, name, Once(getattr(place, name) or place.flush))
+            if name in ("flush", "send"):
+                place = dispatcher.connection
+                setattr(place, name, Once(getattr(place, name) or place.flush))
+            else:
+                replace_method(monkeypatch, dispatcher, name, Once)
             results = await _calls([first, second] * COUNT)
             assert len(_failed(results)) <= 1
 

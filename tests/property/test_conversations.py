@@ -446,10 +446,14 @@ class Conversation:
             if stream.owed or stream.updates:
                 self.problems.append(f"never told: {stream.owed} {stream.updates}")
         self.ending = True
-        self.dispatcher.end_listening()
+        self.dispatcher.changes.end_listening()
         if self.streams:
             self.problems.append(f"never ended: {list(self.streams)}")
-        for table in (self.dispatcher.in_flight, self.dispatcher.listening, self.dispatcher.changed_lists):
+        for table in (
+            self.dispatcher.requests.in_flight,
+            self.dispatcher.changes.listening,
+            self.dispatcher.changes.changed_lists,
+        ):
             if table:
                 self.problems.append(f"left over: {table}")
         self.transport.disconnect()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastrpc import Context, Server, ToolError, tracebacks
+from fastrpc.engine.connection_delegate import ConnectionDelegate
 from fastrpc.errors import ArgumentError, InvalidParams, MissingRequiredClientCapability
 from fastrpc.protocol.versions import STATELESS
 
@@ -152,7 +153,7 @@ def test_the_likely_failure_does_not_reach_the_dispatcher(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raiser = Raiser()
-    monkeypatch.setattr(raiser.connection.dispatcher, "call_failed", None)
+    monkeypatch.setattr(ConnectionDelegate, "call_failed", None)
     for _ in range(3):
         assert b'"isError":true' in raiser.answer(b"failing", error, b"")
     tracebacks.finish()

@@ -52,7 +52,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.connection = Connection((b'"}],"isError":false}}\n',) * 4, (b'"}],"modern":true}}\n',) * 4)
-        self.connection.dispatcher = self
+        self.connection.dispatcher = self.connection.delegate = self.responses = self
         self.connection.open = True
         parameters = [(name, "json", ABSENT, False) for name in ("a", "b", "text")]
         plan = Plan(None, "tool", self.tool, parameters, inline=True, adaptive=False)

@@ -76,7 +76,7 @@ class RawConversation:
         self._transport = connected(self.connection, self._hear)
         if version != STATELESS:
             self.dispatcher.adopt_version(version)
-        self.dispatcher.on_client_idle()
+        self.connection.delegate.on_client_idle()
         if not stepped:
             self.connection.shared = True
         dispatch = self.dispatcher.dispatch

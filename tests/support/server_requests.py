@@ -10,6 +10,7 @@ from typing import Any
 from fastrpc import Context, Server
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.session import Session
+from fastrpc.client_requests.pending import requests_of
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.testing import Client
 from support.in_memory import with_client
@@ -72,7 +73,7 @@ def with_raw(app: Server, conversation: Any, **options: Any) -> Any:
 def questions_of(app: Server) -> Any:
     """Return the table of the server's only connection."""
     (dispatcher,) = app.runtime.dispatchers
-    return dispatcher.pending
+    return requests_of(dispatcher.session)
 
 
 def cancelled(client: Client) -> list[Any]:

@@ -149,7 +149,7 @@ def test_messages_for_a_client_that_does_not_read_are_dropped_but_no_answers(
     dispatcher: Any = Server("t").connect()
     dispatcher.connection.flush = None
     for _ in range(100):
-        dispatcher.notify("notifications/message", {"data": "x" * 100_000})
+        dispatcher.outbound.notify("notifications/message", {"data": "x" * 100_000})
     assert dispatcher.connection.output.unsent < 2 * MEGABYTE
     dispatcher.connection.receive(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     assert b'"id":1' in dispatcher.connection.output.take()

@@ -13,7 +13,7 @@ from support.in_memory import ENVELOPE, RawConversation, in_loop
 from support.loop_clock import LoopClock
 
 from fastrpc import CallRecord, Context, Server, ToolError
-from fastrpc.engine.dispatcher import Dispatcher
+from fastrpc.engine.connection_delegate import ConnectionDelegate
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
 VERSIONS = ["2025-03-26", LATEST_SESSION_VERSION, STATELESS]
@@ -163,13 +163,13 @@ def _without_state(line: bytes) -> Any:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_context_that_is_not_used_is_not_filled_in(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     filled: list[Any] = []
-    fill = Dispatcher.open_call
+    fill = ConnectionDelegate.open_call
 
-    def counted(self: Dispatcher, *arguments: Any) -> None:
+    def counted(self: ConnectionDelegate, *arguments: Any) -> None:
         filled.append(arguments)
         fill(self, *arguments)
 
-    monkeypatch.setattr(Dispatcher, "open_call", counted)
+    monkeypatch.setattr(ConnectionDelegate, "open_call", counted)
 
     async def run() -> None:
         app = Server("t")
@@ -244,7 +244,7 @@ def test_a_call_that_waits_ends_once_though_its_context_was_looked_at_meanwhile(
         assert ctx.cancelled is (end != "ends")
         ctx.progress(2)
         await asyncio.sleep(0.01)
-        assert (len(peer.said), len(peer.answers), peer.dispatcher.in_flight) == (
+        assert (len(peer.said), len(peer.answers), peer.dispatcher.requests.in_flight) == (
             1,
             int(end != "is cancelled"),
             {},
@@ -274,10 +274,10 @@ def test_a_call_that_waits_stays_the_same_call_when_its_context_is_looked_at(bef
         peer = RawConversation(app, LATEST_SESSION_VERSION)
         for id, text in ((1, "done"), (2, "never")):
             peer.call(id, "waits", {"text": text}, WITH_TOKEN)
-        calls = dict(peer.dispatcher.in_flight)
+        calls = dict(peer.dispatcher.requests.in_flight)
         for ctx in kept:
             ctx.progress(2)
-        assert peer.dispatcher.in_flight == calls
+        assert peer.dispatcher.requests.in_flight == calls
         said = {"reason": "enough"}
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 2, **said}})
         channel: Any = kept[1]._channel
@@ -319,7 +319,7 @@ def test_a_context_that_is_looked_at_after_a_call_that_has_waited_says_nothing_t
         ctx.log("late", "error")
         await asyncio.sleep(0.01)
         assert (ctx.request_id, ctx.ended, ctx.cancelled) == (1, True, end != "ends")
-        assert (peer.said, peer.dispatcher.in_flight) == ([], {})
+        assert (peer.said, peer.dispatcher.requests.in_flight) == ([], {})
         peer.close()
 
     in_loop(run)

@@ -260,7 +260,7 @@ def test_streams_of_changes_are_bounded_together_and_free_what_they_kept() -> No
     assert "error" not in lines[-1]
     app.resource_updated(uris[599])
     assert sum(line.get("method") == "notifications/resources/updated" for line in lines) == count - 1
-    dispatcher.end_listening()
+    dispatcher.changes.end_listening()
     assert app.runtime.quotas.used == 0
     transport.send(listen("last", uris))
     assert app.runtime.quotas.used > 600_000

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from support.planted_faults import replace_method
 
 from fastrpc import Server, tracebacks
 from fastrpc._core.client_stream import LONGEST_LINE, ClientStream
@@ -111,13 +112,12 @@ class Place:
         self.fails = fails
         self._plant = plant
 
-    def plant(self, connection: Connection) -> Once:
-        dispatcher: Any = connection.dispatcher
+    def plant(self, connection: Connection, monkeypatch: pytest.MonkeyPatch) -> Once:
+        once: Once
         if self._plant is not None:
-            once: Once = self._plant(connection)
-            return once
-        once = Once(getattr(dispatcher, self.name))
-        setattr(dispatcher, self.name, once)
+            once = self._plant(connection)
+        else:
+            once = replace_method(monkeypatch, connection.dispatcher, self.name, Once)
         return once
 
 
@@ -131,8 +131,7 @@ SERVER_PLACES = [
     Place("take_plans", "waits"),
     Place("call_bound", "thread"),
     Place("call_returned", "thread"),
-    Place("pending_over", "waits", fails=False),
-    Place("_look_whether_idle", "waits", fails=False),
+    Place("check_idle", "waits", fails=False),
 ]
 
 
@@ -184,7 +183,7 @@ def in_loop(coroutine: Any) -> Any:
 
 @pytest.mark.parametrize("place", named(SERVER_PLACES))
 def test_a_stream_answers_all_lines_but_the_one_that_raises(
-    pipes: Pipes, place: Place, reported: list[BaseException]
+    pipes: Pipes, place: Place, reported: list[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def serve() -> None:
         loop = asyncio.get_running_loop()
@@ -192,7 +191,7 @@ def test_a_stream_answers_all_lines_but_the_one_that_raises(
         pipes.stream.attach(loop, lambda reason: None)
         pipes.write(INITIALIZE)
         await pipes.answers(1)
-        once = place.plant(pipes.connection)
+        once = place.plant(pipes.connection, monkeypatch)
         pipes.write(b"".join(call(id, place.tool) for id in range(COUNT)))
         check(await pipes.answers(), place.fails)
         assert once.has_raised
@@ -220,14 +219,14 @@ def test_a_trace_that_raises_loses_no_line_and_repeats_none(
 
 
 @pytest.mark.parametrize("name", ["dispatch", "line_too_long"])
-def test_a_stream_without_a_loop_goes_on_after_what_raises(pipes: Pipes, name: str) -> None:
-    dispatcher = pipes.dispatcher
+def test_a_stream_without_a_loop_goes_on_after_what_raises(
+    pipes: Pipes, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     too_long = b'"' + b"x" * (1 << 16) + b'"\n' if name == "line_too_long" else b""
     lines = b"".join(call(id, "wrapped") for id in range(2, COUNT))
-    pipes.dispatcher.line_too_long = Once(dispatcher.line_too_long) if too_long else dispatcher.line_too_long
     ping = b'{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}\n'
-    if not too_long:
-        dispatcher.dispatch = Once(dispatcher.dispatch, at=3)  # the two of the handshake come before
+    at = 1 if too_long else 3  # the two of the handshake come before
+    replace_method(monkeypatch, pipes.dispatcher, name, lambda method: Once(method, at))
     os.set_blocking(pipes.client_output, False)
     pipes.write(INITIALIZE + ping)
     assert pipes.stream is not None
@@ -270,7 +269,7 @@ def test_functions_for_the_loop_and_the_end_of_a_stream_stop_nothing(
     "place", [*named(SERVER_PLACES), pytest.param(Place("flush", "waits", False, in_flush))]
 )
 def test_a_transport_of_ones_own_goes_on_after_what_raises(
-    place: Place, reported: list[BaseException]
+    place: Place, reported: list[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[bytes] = []
 
@@ -279,7 +278,7 @@ def test_a_transport_of_ones_own_goes_on_after_what_raises(
         client = connections.open(written.append)
         client.feed_data(INITIALIZE)
         written.clear()
-        once = place.plant(client._connection)
+        once = place.plant(client._connection, monkeypatch)
         client.feed_data(b"".join(call(id, place.tool) for id in range(COUNT)))
         await client.wait_idle()
         client.flush()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.in_memory import RawConversation, in_loop
+from support.planted_faults import replace_method
 
 from fastrpc import Image, Server, Text, ToolError, ToolResult
 from fastrpc._core.task import CallTask, task_of
@@ -192,7 +193,7 @@ async def all_answers(version: str, stepped: bool) -> tuple[dict[Any, bytes], in
         peer.call(number, name, arguments)
     for number in range(len(CALLS)):
         await peer.answer(number)
-    assert peer.dispatcher.in_flight == {}
+    assert peer.dispatcher.requests.in_flight == {}
     while app.runtime.calls.count:  # of one that was too late
         await asyncio.sleep(0.001)
     peer.close()
@@ -238,13 +239,13 @@ def test_a_coroutine_that_waits_is_in_flight_until_it_ends_and_its_id_is_taken()
         peer.call(1, "waits", {"text": "a"})
         peer.call("1", "waits", {"text": "b"})
         assert (app.runtime.calls.count, peer.answers, peer.handed_on) == (2, {}, 0)
-        assert peer.dispatcher.busy
+        assert peer.dispatcher.requests.busy
         peer.call(1, "waits", {"text": "c"})
         assert "in flight" in json.loads(peer.answers.pop(1))["error"]["message"]
         gate.set()
         texts = [(await peer.answer(id))["result"]["content"][0]["text"] for id in (1, "1")]
         assert texts == ["a", "b"]
-        assert (app.runtime.calls.count, peer.dispatcher.busy) == (0, False)
+        assert (app.runtime.calls.count, peer.dispatcher.requests.busy) == (0, False)
         peer.close()
 
     in_loop(conversation)
@@ -267,7 +268,7 @@ def test_a_coroutine_that_waits_can_be_cancelled_and_is_not_answered() -> None:
         peer = RawConversation(app, LATEST_SESSION_VERSION)
         peer.call(7, "waits", {})
         peer.say({"method": "notifications/cancelled", "params": {"requestId": 7}})
-        assert not peer.dispatcher.busy
+        assert not peer.dispatcher.requests.busy
         while app.runtime.calls.count:
             await asyncio.sleep(0)
         assert (ended, peer.answers) == (["cancelled"], {})
@@ -383,13 +384,14 @@ def test_what_may_be_awaited_and_is_no_coroutine_is_awaited() -> None:
     in_loop(conversation)
 
 
-def test_no_coroutine_is_begun_where_no_loop_runs() -> None:
+def test_no_coroutine_is_begun_where_no_loop_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     async def prepare() -> RawConversation:
         return RawConversation(app, LATEST_SESSION_VERSION)
 
     app = tools()
     peer = in_loop(prepare)  # its loop has ended
     handed: list[Any] = []
-    peer.dispatcher.call_bound = lambda message, plan, arguments, *rest: handed.append(arguments)
+    taken = lambda message, plan, arguments, *rest: handed.append(arguments)  # noqa: E731
+    replace_method(monkeypatch, peer.dispatcher, "call_bound", lambda method: taken)
     peer.call(1, "echo", {"text": "a"})
     assert (handed, peer.answers) == ([["a", 1]], {})

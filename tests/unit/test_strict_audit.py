@@ -154,12 +154,12 @@ def test_a_call_runs_when_its_beginning_is_on_disk_and_is_answered_when_its_outc
         peer.say({"id": 3, "method": "tools/list", "params": {"_meta": ENVELOPE}})
         await peer.answer(3)
         assert 1 not in peer.answers
-        assert peer.dispatcher.busy
+        assert peer.dispatcher.requests.busy
         disk.let_through()
         assert (await peer.answer(1))["result"]["content"][0]["text"] == "ok"
         begun, ended = strict.records()
         assert (begun["outcome"], ended["outcome"], ended["begun"]) == ("begun", "ok", begun["id"])
-        assert not peer.dispatcher.busy
+        assert not peer.dispatcher.requests.busy
         disk.let_through(10)
         peer.close()
 
@@ -238,7 +238,7 @@ def test_the_calls_of_a_batch_are_answered_together_when_all_are_on_disk(strict:
         assert {each["id"] for each in json.loads(lines[0])} == set(range(len(ASKED)))
         outcomes = [each["outcome"] for each in strict.records() if each["outcome"] != "begun"]
         assert sorted(outcomes) == sorted(outcome for _, _, outcome in ASKED)
-        assert not peer.dispatcher.busy
+        assert not peer.dispatcher.requests.busy
         peer.close()
 
     in_loop(run)
@@ -274,7 +274,7 @@ def test_a_second_request_with_an_id_that_is_in_flight_is_refused_and_recorded(s
         assert strict.ran == ["ok"]
         outcomes = [each["outcome"] for each in strict.records()]
         assert sorted(outcomes) == ["begun", "ok", "protocol_error"]
-        assert not peer.dispatcher.busy
+        assert not peer.dispatcher.requests.busy
         peer.close()
 
     in_loop(run)

@@ -342,7 +342,7 @@ def test_a_stream_is_acknowledged_first_and_all_it_tells_carries_its_id(id: Any)
             params = {"uri": "docs://guide"} if message["method"] == UPDATED else {}
             assert message == on_stream(message["method"], id, **params)
             assert type(message["params"]["_meta"][SUBSCRIPTION_KEY]) is type(id)
-        peer.dispatcher.end_listening()
+        peer.dispatcher.changes.end_listening()
         (answer,) = peer.take()
         assert answer["id"] == id
         assert type(answer["id"]) is type(id)
@@ -353,7 +353,7 @@ def test_a_stream_is_acknowledged_first_and_all_it_tells_carries_its_id(id: Any)
                 "io.modelcontextprotocol/serverInfo": {"name": "t", "version": "1"},
             },
         }
-        assert peer.dispatcher.listening == {}
+        assert peer.dispatcher.changes.listening == {}
 
     asyncio.run(run())
 
@@ -421,7 +421,7 @@ def test_a_malformed_filter_is_minus_32602_and_opens_no_stream(params: Any) -> N
         change_everything(app)
         await turn()
         assert peer.take() == []
-        assert peer.dispatcher.listening == {}
+        assert peer.dispatcher.changes.listening == {}
 
     asyncio.run(run())
 
@@ -454,9 +454,9 @@ def test_a_cancelled_stream_is_silent_and_never_answered_and_its_id_is_free() ->
         peer.cancel(1)
         change_everything(app)
         await turn()
-        peer.dispatcher.end_listening()
+        peer.dispatcher.changes.end_listening()
         assert peer.take() == []
-        assert peer.dispatcher.listening == {}
+        assert peer.dispatcher.changes.listening == {}
 
     asyncio.run(run())
 
@@ -521,7 +521,7 @@ def test_what_changed_before_a_stream_is_no_news_and_what_changed_before_its_end
         said = [(message["method"], message["params"]["_meta"][SUBSCRIPTION_KEY]) for message in peer.take()]
         assert said == [(ACKNOWLEDGED, 1), (TOOLS, 1), (ACKNOWLEDGED, 2)]
         app.add_tool(noise, name="b")
-        peer.dispatcher.end_listening()
+        peer.dispatcher.changes.end_listening()
         await turn()
         told = [message.get("id", message.get("method")) for message in peer.take()]
         assert told == [TOOLS, TOOLS, 1, 2]

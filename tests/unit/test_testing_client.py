@@ -213,7 +213,7 @@ def test_a_stream_that_the_server_ends_is_at_its_end() -> None:
     async def conversation(client: Client) -> None:
         async with client.listen(tools=True) as changes:
             for dispatcher in list(app.runtime.dispatchers):
-                dispatcher.end_listening()
+                dispatcher.changes.end_listening()
             assert [change async for change in changes] == []
             assert changes.end is not None
             assert changes.end["resultType"] == "complete"

@@ -54,4 +54,4 @@ def _tell(context: Context, kinds: Any) -> None:
     channel: Any = context.inner._channel
     if channel is not None:
         for kind in dict.fromkeys(KINDS[each] for each in kinds):
-            channel.request.dispatcher.list_changed(kind)
+            channel.request.dispatcher.changes.list_changed(kind)

@@ -157,7 +157,8 @@ class ServerSession:
         else:
             dispatcher = self._dispatcher()
             if dispatcher is not None:
-                dispatcher.post(lambda: dispatcher.notify(method, params))
+                outbound = dispatcher.outbound
+                outbound.post(lambda: outbound.notify(method, params))
         return DONE
 
     def _call(self) -> Context | None:

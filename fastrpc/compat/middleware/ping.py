@@ -29,7 +29,8 @@ class PingMiddleware(Middleware):
         def ping() -> None:
             for dispatcher in list(server.runtime.dispatchers):
                 if dispatcher.session.state == READY:
+                    outbound = dispatcher.outbound
                     message = {"jsonrpc": "2.0", "id": f"ping-{next(self._numbers)}", "method": "ping"}
-                    dispatcher.post(lambda to=dispatcher, sent=message: to.send(sent))
+                    outbound.post(lambda to=outbound, sent=message: to.send(sent))
 
         server.watch(ping, self.interval_ms / 1000)

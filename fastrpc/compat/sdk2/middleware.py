@@ -280,7 +280,7 @@ def gated_streams(method: Method, server: Any) -> Method:
         import asyncio
 
         task = asyncio.ensure_future(check(dispatcher, request))
-        dispatcher.defer(request, task)
+        dispatcher.requests.defer(request, task)
         task.add_done_callback(partial(decided, dispatcher, request))
 
     async def check(dispatcher: Dispatcher, request: Request) -> None:

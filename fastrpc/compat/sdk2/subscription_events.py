@@ -131,7 +131,7 @@ class ListenHandler:
         """End every open stream."""
         for server in self._servers:
             for dispatcher in list(server.runtime.dispatchers):
-                dispatcher.post(dispatcher.end_listening)
+                dispatcher.outbound.post(dispatcher.changes.end_listening)
 
 
 def listen_to(bus: Any, server: Any) -> None:
@@ -143,6 +143,6 @@ def listen_to(bus: Any, server: Any) -> None:
             server.runtime.announcements.resource_updated(str(uri))
             return
         for dispatcher in list(server.runtime.dispatchers):
-            dispatcher.list_changed(event.kind)
+            dispatcher.changes.list_changed(event.kind)
 
     bus.subscribe(take)

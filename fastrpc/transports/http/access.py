@@ -223,7 +223,7 @@ class NotedExchange(Exchange):
         return answer
 
     def _prepare(self) -> None:
-        self.dispatcher.outcome = None
+        self.dispatcher.responses.last_outcome = None
         prepare(self.connection)
 
     def _take_call(self, entry: AccessEntry) -> None:
@@ -254,7 +254,7 @@ class NotedExchange(Exchange):
             return
         outcome = take_outcome(self.connection)
         if outcome is None or outcome == "ok":
-            outcome = self.dispatcher.outcome or outcome
+            outcome = self.dispatcher.responses.last_outcome or outcome
         if kind == STOPPED:
             outcome = "protocol_error"
         elif kind == DROPPED:

@@ -161,7 +161,7 @@ class HttpApp:
             self.at_end.pop()()
         self.sessions.stop_listening()
         for exchange in list(running):
-            exchange.dispatcher.end_listening()
+            exchange.dispatcher.changes.end_listening()
         await drained(self._wait_idle(), grace_seconds)
         for exchange in list(running):
             exchange.interrupt(InternalError("The server has ended"))

@@ -87,9 +87,9 @@ class Exchange:
         self.connection.flush = self._flush
         self.connection.notify = self._notify
         self.connection.call_in_loop = lambda function: function()
-        dispatcher.on_dropped = self._dropped
-        dispatcher.on_paused = lambda: self.put(PAUSED, b"")
-        dispatcher.on_batch_read = self._batch_read
+        dispatcher.requests.on_dropped = self._dropped
+        dispatcher.requests.on_batch_read = self._batch_read
+        dispatcher.outbound.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.loop_runs(loop)
         self.connection.generation = forks.generation
         self.waiter = Waiter(loop)
@@ -121,7 +121,7 @@ class Exchange:
         try:
             self.connection.receive(body)
         except Exception as error:
-            self.dispatcher.line_failed(body, before, error)
+            self.dispatcher.responses.line_failed(body, before, error)
         finally:
             self.connection.flush = self._flush
         return self._received(body)
@@ -144,7 +144,7 @@ class Exchange:
                 taken = http_body.receive_in_session(connection, body)
         except Exception as error:
             taken = True
-            self.dispatcher.line_failed(body, before, error)
+            self.dispatcher.responses.line_failed(body, before, error)
         finally:
             connection.flush = flush
         if taken:
@@ -199,20 +199,20 @@ class Exchange:
 
     def _has_requests(self) -> bool:
         own = self.dispatcher
-        for request in own.in_flight.values():
+        for request in own.requests.in_flight.values():
             if request.dispatcher is own:
                 return True
-        return bool(own.listening or self._batches())
+        return bool(self.connection.listening or self._batches())
 
     def _batches(self) -> list[ServedBatch]:
         """Return the batches of this exchange that are still being read."""
         own = self.dispatcher
-        return [batch for batch in own.batches if batch.dispatcher is own]
+        return [batch for batch in own.requests.batches if batch.dispatcher is own]
 
     def _requests(self) -> list[RequestInFlight]:
         """Return the requests in flight of this exchange, without those of the session's others."""
         own = self.dispatcher
-        return [request for request in own.in_flight.values() if request.dispatcher is own]
+        return [request for request in own.requests.in_flight.values() if request.dispatcher is own]
 
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
         """Pass all queued and later items to a function; None: queue them for `next`."""
@@ -225,7 +225,7 @@ class Exchange:
     def interrupt(self, error: ProtocolError) -> None:
         """Cancel the calls in flight, and answer their requests with an error."""
         self.reusable = False
-        self.dispatcher.on_dropped = None
+        self.dispatcher.requests.on_dropped = None
         for batch in self._batches():
             batch.stop(error)
         lines = []
@@ -235,7 +235,7 @@ class Exchange:
                 lines.append(line)
             else:
                 request.batch.answers.append(line)
-            self.dispatcher.interrupt(request)
+            self.dispatcher.requests.interrupt(request)
         for line in lines:
             self.put(STOPPED, line)
 
@@ -244,14 +244,14 @@ class Exchange:
         dispatcher, connection = self.dispatcher, self.connection
         self.reusable = False
         self.share = None
-        dispatcher.on_dropped = None
+        dispatcher.requests.on_dropped = None
         self._take = _ignore
         self._items.clear()
         if dispatcher.main is dispatcher:
             dispatcher.close()
         # A reference cycle that holds buffers, and the next garbage collection may be far off.
-        dispatcher.on_paused = dispatcher.on_batch_read = None
-        connection.flush = connection.notify = connection.dispatcher = None
+        dispatcher.outbound.on_paused = dispatcher.requests.on_batch_read = None
+        connection.flush = connection.notify = connection.dispatcher = connection.delegate = None
         connection.call_in_loop = None  # type: ignore[assignment]  # nothing can be posted from here on
 
     def put(self, kind: str, line: bytes) -> None:

@@ -135,7 +135,8 @@ class HotPath:
             if session is None:
                 taken = copy_context().run(receive_named, connection, body, head.method, head.name)
             else:
-                connection.in_flight = session.dispatcher.in_flight  # one id must not be in flight twice
+                # One id must not be in flight twice.
+                connection.in_flight = session.dispatcher.requests.in_flight
                 taken = copy_context().run(receive_in_session, connection, body)
         except FAILURES as error:
             return self._internal_error(error, body, headers, shared)

@@ -93,8 +93,8 @@ class ResponseSender:
         while True:
             if request.gone:  # the caller decides about the remaining items, the response included
                 return False
-            dispatcher = exchange.dispatcher
-            if dispatcher.listening and not await self._guard.still_admits(request, dispatcher.principal):
+            connection = exchange.connection
+            if connection.listening and not await self._guard.still_admits(request, connection.principal):
                 await request.more(b"", last=True)
                 return False
             item = exchange.next()

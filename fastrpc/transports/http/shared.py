@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastrpc._core.plan import Plan
     from fastrpc.errors import ProtocolError
     from fastrpc.transports.http.app import HttpApp
-    from fastrpc.transports.interfaces import ServedDispatcher
+    from fastrpc.transports.interfaces import ServedDelegate, ServedDispatcher
 
 
 UNBOUND = CallerPlans("", {})
@@ -34,14 +34,15 @@ class SharedConnection:
     call `busy` is cleared (`HotPath`).
     """
 
-    __slots__ = ("busy", "connection", "declined", "dispatcher", "id", "is_forked_child")
+    __slots__ = ("_delegate", "busy", "connection", "declined", "dispatcher", "id", "is_forked_child")
 
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, version: str | None) -> None:
         self.dispatcher: ServedDispatcher = app.connect()
         if version is not None:
             self.dispatcher.adopt_version(version)
         self.connection = self.dispatcher.connection
-        self.connection.dispatcher = self
+        self._delegate: ServedDelegate = self.connection.delegate
+        self.connection.dispatcher = self.connection.delegate = self
         self.connection.call_in_loop = lambda function: function()
         self.connection.notify = _ignore  # no client receives notifications here
         self.dispatcher.loop_runs(loop)
@@ -59,7 +60,7 @@ class SharedConnection:
 
     def take_plans(self) -> None:
         """Make the plans anew, after the tools have changed; the connection is then bound to no principal."""
-        self.dispatcher.on_client_idle()
+        self._delegate.on_client_idle()
         self.connection.bound_plans = UNBOUND
 
     def bind_to_principal(self, caller: CallerPlans) -> None:
@@ -93,20 +94,20 @@ class SharedConnection:
 
     def has_current_plans(self) -> bool:
         """Whether the connection calls what exists now for the principal to which it is bound."""
-        return self.dispatcher.has_current_plans()
+        return self._delegate.has_current_plans()
 
     def call_ended(self, id: bytes, plan: Plan, result: Any, stateless: bool) -> str:
         """A call has returned more than a plain value; return its outcome."""
-        return self.dispatcher.call_ended(id, plan, result, stateless)
+        return self._delegate.call_ended(id, plan, result, stateless)
 
     def call_failed(self, id: bytes, plan: Plan, error: BaseException, stateless: bool) -> str:
         """A call has raised; return its outcome."""
         self.id = id
-        return self.dispatcher.call_failed(id, plan, error, stateless)
+        return self._delegate.call_failed(id, plan, error, stateless)
 
     def binding_failed(self, error: BaseException) -> ProtocolError:
         """A type's own conversion of an argument has failed; return the error for the client."""
-        return self.dispatcher.binding_failed(error)
+        return self._delegate.binding_failed(error)
 
 
 def _ignore(line: bytes) -> None:

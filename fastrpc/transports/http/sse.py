@@ -75,7 +75,7 @@ class SseEndpoint:
     @property
     def busy(self) -> bool:
         """Whether a call of any session is in flight, or a batch being read."""
-        return any(session.exchange.dispatcher.busy for session in self._sessions.values())
+        return any(session.exchange.dispatcher.requests.busy for session in self._sessions.values())
 
     def end_all(self) -> None:
         for session in self._sessions.values():
