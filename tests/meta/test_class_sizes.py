@@ -20,7 +20,6 @@ EXCEPTIONS = {
     "fastrpc/compat/context.py Context": 54,
     "fastrpc/compat/lowlevel/server.py Server": 41,
     # to be taken apart
-    "fastrpc/engine/dispatcher.py Dispatcher": 66,
     "fastrpc/guard/audit/log.py AuditLog": 31,
     "fastrpc/guard/guard.py Guard": 34,
 }
