@@ -12,9 +12,10 @@ from typing import Any, Protocol
 from fastrpc._core.connection import Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
+from fastrpc.engine.ports import NotifiedDispatcher
 from fastrpc.engine.runtime import Runtime
-from fastrpc.engine.shared_state import NotifiedDispatcher
 from fastrpc.errors import ProtocolError
+from fastrpc.protocol.lifecycle import SessionState
 
 
 class CallProtocol(Protocol):
@@ -34,6 +35,7 @@ class DispatcherProtocol(NotifiedDispatcher, Protocol):
     """What serves one connection, as its requests, calls and batches use it."""
 
     runtime: Runtime
+    session: SessionState
     connection: Connection
     loop: AbstractEventLoop | None
     on_paused: Callable[[], object] | None

@@ -10,31 +10,20 @@ from fastrpc.engine.results import Results
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
     from fastrpc._core.recorder import Recorder
     from fastrpc.callers import Caller
     from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.registry import Registries
     from fastrpc.engine.lifespan import ServerLifespan
-    from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper
-    from fastrpc.protocol.lifecycle import SessionState
-
-    class NotifiedDispatcher(Protocol):
-        """The dispatcher of one connection, as the parts that all connections share call it."""
-
-        principal: str
-        session: SessionState
-
-        def has_subscribed(self, meant: str) -> bool: ...
-        def post(self, function: Callable[[], object]) -> None: ...
-        def notify(self, method: str, params: dict[str, Any] | None = None) -> None: ...
-        def forget_plans(self, before: Callable[[], object] = ...) -> None: ...
-        def list_changed(self, kind: str) -> None: ...
-        def resource_updated(self, uri: str, rest: dict[str, Any] | None) -> None: ...
-        def begin_loop(self) -> None: ...
-        def watch(self) -> None: ...
-        def close(self) -> None: ...
+    from fastrpc.engine.ports import (
+        ApprovalGates,
+        Features,
+        NotifiedDispatcher,
+        RequestCounter,
+        RequestWrapper,
+    )
 
 
 class SharedState:
