@@ -512,9 +512,7 @@ cdef class Connection:
         self.now = 0
         context.keep()
         info.keep()
-        self.delegate.call_deferred(
-            steps.id[: steps.id_size], plan, info, decision, steps.stateless, steps.began
-        )
+        self.delegate.call_deferred(plan, info, decision, steps.began)
         return 0
 
     cdef int conclude(

@@ -1,6 +1,10 @@
 """The MCP client: `Client` in an event loop, `SyncClient` without one, over the compiled core.
 
 Names are imported when they are first used.
+
+Where a rule is (files of this package by their names, others from `fastrpc/` on):
+
+* which `${…}` of a configuration is replaced, and what is refused: `variables.py`; the entries: `config.py`
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 `fastrpc.Context` has a method for each; several requests at once (`Context.ask`) are made of these classes.
 A name is imported when it is first used.
+
+Where a rule is (files of this package by their names, others from `fastrpc/` on):
+
+* what the client may be asked: `elicitation.py`, `sampling.py`, `roots.py`; how the question is sent and
+  answered: `pending.py`; the state in a repeated request: `request_state.py`
 """
 
 from __future__ import annotations

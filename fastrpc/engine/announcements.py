@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import Any
 
-    from fastrpc.engine.shared_state import NotifiedDispatcher
+    from fastrpc.engine.ports import NotifiedDispatcher
     from fastrpc.engine.visibility import VisibilityFilters
 
 

@@ -17,7 +17,7 @@ from fastrpc._core.context import InFlightCall
 from fastrpc._core.recorder import ticks
 from fastrpc.content import ToolResult
 from fastrpc.engine.messages import ENDED, RUNNING, WAITING
-from fastrpc.errors import ArgumentError, FastrpcError, InternalError, ToolError
+from fastrpc.errors import ArgumentError, FastrpcError, InternalError, Overloaded, ToolError
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.tool_style import PLAIN
 
@@ -151,6 +151,13 @@ class Call(InFlightCall):
         finally:
             self.left()
             self.plan.record_duration(perf_counter_ns() - began)
+
+    def defer(self, decision: Awaitable[Any]) -> None:
+        """Wait in flight for the decision of the guard. Raises Overloaded."""
+        dispatcher = self.dispatcher
+        dispatcher.runtime.admission.count_in()
+        dispatcher.requests.put(self.request)
+        dispatcher.connection.call_in_loop(lambda: self.await_decision(decision))
 
     def await_decision(self, decision: Awaitable[Any]) -> None:
         """Have the guard decide, on the event loop's thread, and begin then; the call is in flight."""
@@ -313,6 +320,26 @@ class CallWithResultMeta(Call):
             self.dispatcher.responses.call_raised(self, error)
         else:
             self.dispatcher.responses.call_encoded(self, encoded)
+
+
+def call_deferred(plan: Plan, info: CallInfo, decision: Awaitable[Any], began: int) -> None:
+    """Begin a call of the compiled connection, which came at the tick `began` and about which the guard
+    decides later."""
+    from fastrpc.engine.guards import check_awaitable
+
+    channel: Any = info.context._channel
+    call = Call(channel.request, plan, info.bound_values() or [], info.context)
+    call.known_info = info
+    call.request.began = began
+    try:
+        check_awaitable(decision)
+        call.defer(decision)
+    except Overloaded as error:
+        call.dispatcher.responses.refuse(call.request, error)
+    except BaseException as error:
+        call.dispatcher.requests.put(call.request)
+        call.request.outcome = "refused"
+        call.end(None, error)
 
 
 def outcome_of(error: BaseException) -> str:

@@ -7,18 +7,16 @@ value, for failures, and for calls that wait, run on a thread or are decided abo
 from __future__ import annotations
 
 from fastrpc import forks
-from fastrpc.engine.call import Call, own_fault
+from fastrpc.engine.call import call_deferred, own_fault
 from fastrpc.engine.messages import CALLED_BY, key_of
 from fastrpc.engine.request import Request
-from fastrpc.errors import InternalError, Overloaded, ProtocolError
+from fastrpc.errors import InternalError, ProtocolError
 from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
     from typing import Any
 
-    from fastrpc._core.call_info import CallInfo
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
     from fastrpc.context import Context
@@ -62,24 +60,8 @@ class ConnectionDelegate:
 
     # --- calls that go on -------------------------------------------------------------------------------
 
-    def call_deferred(
-        self, id: bytes, plan: Plan, info: CallInfo, decision: Awaitable[Any], stateless: bool, began: int
-    ) -> None:
-        """The guard decides later about a call that the connection would have made."""
-        from fastrpc.engine.guards import check_awaitable
-
-        call = Call(_request_of(info.context), plan, info.bound_values() or [], info.context)
-        call.known_info = info
-        call.request.began = began
-        try:
-            check_awaitable(decision)
-            self.dispatcher.defer_call(call, decision)
-        except Overloaded as error:
-            self.dispatcher.responses.refuse(call.request, error)
-        except BaseException as error:
-            self.dispatcher.requests.put(call.request)
-            call.request.outcome = "refused"
-            call.end(None, error)
+    call_deferred = staticmethod(call_deferred)
+    """Begins a call about which the guard decides later."""
 
     def call_bound(
         self, message: Message, plan: Plan, arguments: Any, stateless: bool, began: int, **options: bool

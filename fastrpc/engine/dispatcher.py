@@ -36,7 +36,7 @@ from fastrpc.protocol.versions import STRUCTURED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc._core.connection import Connection
@@ -264,7 +264,7 @@ class Dispatcher:
             try:
                 decision = None if is_allowed else ask(plan.guard, call.info)
                 if decision is not None:
-                    self.defer_call(call, decision)
+                    call.defer(decision)
                     return None
             except Overloaded:
                 raise
@@ -286,12 +286,6 @@ class Dispatcher:
         call.left()
         call.request.outcome = "refused"
         return self.responses.failure(call.request, call.plan, error)
-
-    def defer_call(self, call: Call, decision: Awaitable[Any]) -> None:
-        """Have a call wait in flight for the decision of its guard. Raises Overloaded."""
-        self.runtime.admission.count_in()
-        self.requests.put(call.request)
-        self.connection.call_in_loop(lambda: call.await_decision(decision))
 
     def _call_inline(self, call: Call) -> bytes:
         request, plan = call.request, call.plan

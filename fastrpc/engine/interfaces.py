@@ -5,17 +5,19 @@ For type checkers only: not imported at run time.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from fastrpc._core.connection import Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc.engine.change_notifications import ChangeNotifications
+from fastrpc.engine.outbound import Outbound
+from fastrpc.engine.ports import NotifiedDispatcher
 from fastrpc.engine.requests_in_flight import RequestsInFlight
 from fastrpc.engine.runtime import Runtime
-from fastrpc.engine.shared_state import NotifiedDispatcher
 from fastrpc.errors import ProtocolError
+from fastrpc.protocol.lifecycle import SessionState
 
 
 class CallProtocol(Protocol):
@@ -35,6 +37,7 @@ class DispatcherProtocol(NotifiedDispatcher, Protocol):
     """What serves one connection, as its requests, calls and batches use it."""
 
     runtime: Runtime
+    session: SessionState
     connection: Connection
 
     @property
@@ -47,6 +50,8 @@ class DispatcherProtocol(NotifiedDispatcher, Protocol):
     @property
     def responses(self) -> ResponsesProtocol: ...
     @property
+    def outbound(self) -> Outbound: ...
+    @property
     def changes(self) -> ChangeNotifications: ...
 
     # of its messages and calls
@@ -55,7 +60,6 @@ class DispatcherProtocol(NotifiedDispatcher, Protocol):
     def begin(
         self, request: Any, plan: Plan, arguments: list[Any] | dict[str, Any], *, is_allowed: bool = False
     ) -> bytes | None: ...
-    def defer_call(self, call: Any, decision: Awaitable[Any]) -> None: ...
     def take_plans(self) -> dict[str, Plan]: ...
 
 

@@ -98,6 +98,37 @@ class ListMethodProtocol(Protocol):
         """Return all entries that the request's principal sees."""
 
 
+class NotifiedDispatcher(Protocol):
+    """The dispatcher of one connection, as the parts that all connections share call it."""
+
+    principal: str
+    session: Any
+
+    @property
+    def outbound(self) -> MessageSender: ...
+    @property
+    def changes(self) -> ChangeNotifier: ...
+    def close(self) -> None: ...
+
+
+class MessageSender(Protocol):
+    """The part of a dispatcher that sends messages which are no responses."""
+
+    def post(self, function: Callable[[], object]) -> None: ...
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None: ...
+    def begin_loop(self) -> None: ...
+
+
+class ChangeNotifier(Protocol):
+    """The part of a dispatcher that notifies its client of changes."""
+
+    def has_subscribed(self, meant: str) -> bool: ...
+    def forget_plans(self, before: Callable[[], object] = ...) -> None: ...
+    def list_changed(self, kind: str) -> None: ...
+    def resource_updated(self, uri: str, rest: dict[str, Any] | None) -> None: ...
+    def watch(self) -> None: ...
+
+
 class RequestCounter(Protocol):
     """Sees every request of a server's clients, calls and others: see `fastrpc.guard.requests`."""
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.engine.monitor import Monitor
-    from fastrpc.engine.shared_state import NotifiedDispatcher
+    from fastrpc.engine.ports import NotifiedDispatcher
 
 
 class Monitors:

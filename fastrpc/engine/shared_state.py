@@ -10,36 +10,20 @@ from fastrpc.engine.results import Results
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
     from fastrpc._core.recorder import Recorder
     from fastrpc.callers import Caller
     from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.registry import Registries
     from fastrpc.engine.lifespan import ServerLifespan
-    from fastrpc.engine.outbound import Outbound
-    from fastrpc.engine.ports import ApprovalGates, Features, RequestCounter, RequestWrapper
-    from fastrpc.protocol.lifecycle import SessionState
-
-    class NotifiedDispatcher(Protocol):
-        """The dispatcher of one connection, as the parts that all connections share call it."""
-
-        principal: str
-        session: SessionState
-        outbound: Outbound
-
-        @property
-        def changes(self) -> NotifiedChanges: ...
-        def close(self) -> None: ...
-
-    class NotifiedChanges(Protocol):
-        """The part of a dispatcher that notifies its client of changes."""
-
-        def has_subscribed(self, meant: str) -> bool: ...
-        def forget_plans(self, before: Callable[[], object] = ...) -> None: ...
-        def list_changed(self, kind: str) -> None: ...
-        def resource_updated(self, uri: str, rest: dict[str, Any] | None) -> None: ...
-        def watch(self) -> None: ...
+    from fastrpc.engine.ports import (
+        ApprovalGates,
+        Features,
+        NotifiedDispatcher,
+        RequestCounter,
+        RequestWrapper,
+    )
 
 
 class SharedState:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from fastrpc.engine.shared_state import NotifiedDispatcher, SharedState
+    from fastrpc.engine.ports import NotifiedDispatcher
+    from fastrpc.engine.shared_state import SharedState
 
 
 class Upstreams:

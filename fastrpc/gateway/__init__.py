@@ -7,6 +7,12 @@ concurrently and waits until each is listed or has failed. A call of an unknown 
 prefix its name has. A server that ends is started again by the next call. A failed server does not affect the
 others. `Gateway.replace` changes the configuration while clients are connected. `names` defines the listed
 names, `rules` what is shown. A call of a known tool does not run code of this package.
+
+Where a rule is (files of this package by their names, others from `fastrpc/` on):
+
+* which servers a gateway serves, and when it starts them: `__init__.py`; what it lists: `catalogue.py`, by
+  which names: `names.py`, which tools are allowed and denied: `rules.py`; its file: `watched_file.py`; the
+  state of its servers: `status.py`
 """
 
 from __future__ import annotations

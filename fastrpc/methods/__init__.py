@@ -4,6 +4,12 @@ A feature's file has a function for each of its methods. A new feature is a new 
 module itself is passed to the engine (`fastrpc.engine.ports.Features`): besides the table it has the
 functions by which handlers and changed lists reach the client. Each feature but the tools is imported by the
 first request that needs it.
+
+Where a rule is (files of this package by their names, others from `fastrpc/` on):
+
+* which method exists in which version, and what a server must have for it: `__init__.py`
+* what a feature answers, and the encoder of its results: its file: `tools.py`, `resources.py`,
+  `prompts.py`, `completion.py`, `logging.py`, `subscriptions.py`
 """
 
 from __future__ import annotations

@@ -7,6 +7,16 @@ over HTTP, the latest version that the upstream supports. It declares the capabi
 Entries, results, progress, cancellation, log messages, client requests (elicitation, sampling) and change
 notifications are forwarded unchanged. When the upstream connection ends, calls in flight fail and the next
 call reconnects. A call costs two more pipe transfers, or one HTTP request.
+
+Where a rule is (files of this package by their names, others from `fastrpc/` on):
+
+* when the upstream server of a proxy is connected and disconnected: `__init__.py`; what it offers:
+  `features.py`, as entries: `entries.py`; where it is: `targets.py`; the input requests of a stateless one:
+  `rounds.py`
+* how messages reach an upstream server: `upstream.py`, on `client/session.py` and a transport of `client/`
+* what a proxy has subscribed to: `subscriptions.py`
+* what a proxy forwards, and what belongs to one of its connections: `hop.py`; of calls forwarded as bytes:
+  `_core/carried_meta.h`
 """
 
 from __future__ import annotations

@@ -5,6 +5,12 @@ function with plain types takes about ten microseconds and no import. `fastrpc.s
 pydantic) is imported for the first type that needs it, `fastrpc.schema.json_schema` (jsonschema-rs) for the
 first hand-written schema. Schemas are JSON Schema 2020-12, with references written out where possible.
 Calling the function is left to the dispatcher.
+
+Where a rule is (files of this package by their names, others from `fastrpc/` on):
+
+* which schema an annotation becomes: `__init__.py`, which converter: `annotations.py`, `converters.py`,
+  `rich_types.py`, `described_members.py`, `whole_records.py`; a hand-written schema: `json_schema.py`; how
+  arguments are bound to the parameters: `signature.py`
 """
 
 from __future__ import annotations

@@ -406,6 +406,17 @@ def test_the_architecture_names_every_module_that_is_in_the_package_itself() -> 
             assert re.search(rf"`{name[0]}[`.]", layers), f"docs/architecture.md has no layer for {name[0]}"
 
 
+def test_the_files_that_packages_say_rules_are_in_are_there() -> None:
+    named = 0
+    for path in FRAMEWORK:
+        rules = text_of(path).partition('"""')[2].partition('"""')[0].partition("Where a rule is")[2]
+        for name in re.findall(r"`([\w/]+\.(?:pyx?|h|c))`", rules):
+            named += 1
+            folders = (os.path.dirname(path), "fastrpc", "fastrpc/_core")
+            assert any(os.path.exists(os.path.join(REPOSITORY, each, name)) for each in folders), (path, name)
+    assert named > 80
+
+
 def test_the_core_without_io_has_none() -> None:
     for name in ("framer", "message", "encoder"):
         text = text_of(f"fastrpc/_core/{name}.pyx")

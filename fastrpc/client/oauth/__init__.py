@@ -7,6 +7,13 @@
 the official SDK's (extra ``oauth``), which is imported for a login or a refresh and not before:
 `credentials` keeps the tokens of one connection and decides when a flow is needed, `flow` runs it,
 `login_callback` is the person's part, `token_store` keeps the tokens. Nothing is sent here.
+
+Where a rule is (files of this package by their names, others from `fastrpc/` on):
+
+* when a client logs in by OAuth, and which requests wait for it: `credentials.py`, which
+  `client/http/wire.py` asks before each request and after each answer; the official SDK's flow: `flow.py`;
+  the browser and the redirect: `login_callback.py`; where tokens are kept: `token_store.py`, and in which
+  form: `record.py`
 """
 
 from __future__ import annotations

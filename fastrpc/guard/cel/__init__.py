@@ -45,6 +45,10 @@ keys of maps                strings and ints              bools and unsigned int
 ``string(1e30)``            "1e+30"                       "1e+30" (all its digits)
 order of a map's keys       that of the value             any
 ==========================  ============================  ==============================================
+
+Where a rule is (files of this package by their names, others from `fastrpc/` on):
+
+* which rules about arguments compiled code decides for a gate: `screening.py`, `_core/call_gate.pyx`
 """
 
 from __future__ import annotations
