@@ -113,7 +113,8 @@ class ConnectionDelegate:
     ) -> str:
         """Answer an inline call that has raised; a `context` is given if it was used. Return the outcome."""
         forks.leave_if_forked(self.dispatcher.connection.generation, error)
-        request = self._request_of_plan(id, plan, stateless) if context is None else _request_of(context)
+        channel: Any = None if context is None else context._channel
+        request = self._request_of_plan(id, plan, stateless) if channel is None else channel.request
         return self._answer_failure(id, request, plan, error)
 
     def _answer_failure(self, id: bytes, request: Request, plan: Plan, error: BaseException) -> str:
@@ -142,9 +143,3 @@ class ConnectionDelegate:
 
     def _version_of(self, stateless: bool) -> str:
         return STATELESS if stateless else self.dispatcher.session.version or ""
-
-
-def _request_of(context: Context) -> Any:
-    """Return the request of a context that has been filled in."""
-    channel: Any = context._channel
-    return channel.request

@@ -2,8 +2,8 @@
 
 It is bound to one principal at a time: it calls the tools that exist for that one, as far as the guard's gate
 allows it without a Context (`fastrpc._core.call_gate`), and records calls as that one's. It answers at once
-or not at all. It replaces the dispatcher of its connection, and so receives every message that the connection
-does not answer by itself, before that has had any effect.
+or not at all. It replaces the dispatcher and the delegate of its connection, and so receives every message
+that the connection does not answer by itself, before that has had any effect.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SharedConnection:
         """Stop answering, in a child process that the running tool may have forked."""
         self.is_forked_child = self.declined = True
 
-    # --- called by the connection, as methods of a dispatcher ---------------------------------------------
+    # --- called by the connection, as methods of a dispatcher and of a delegate ---------------------------
 
     def dispatch(self, message: Message) -> None:
         """Handle a message that the connection did not answer: a list that is not ready, or another call."""
