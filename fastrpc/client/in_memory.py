@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fastrpc._core.client_stream import ClientStream
     from fastrpc._core.connection import Connection
     from fastrpc.errors import ConnectionLost
-    from fastrpc.transports.interfaces import ServedDispatcher, ServedRuntime
+    from fastrpc.transports.interfaces import ServedDispatcher
 
     class LineWatcher(Protocol):
         """Receives every line of both directions, with its newline."""
@@ -33,9 +33,11 @@ if TYPE_CHECKING:
         name: str
 
         @property
-        def runtime(self) -> ServedRuntime: ...
+        def runtime(self) -> Any:
+            """Its `ServedRuntime`. Untyped, as the next: pyright rejects the types."""
+
         def connect(self, main: Any = None) -> Any:
-            """Return the `ServedDispatcher` of a new connection. Untyped: pyright rejects the type."""
+            """Return the `ServedDispatcher` of a new connection."""
 
 
 class InMemory(ConnectionTransport):

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     class Turn(Protocol):
         """The members of a message: `fastrpc.Message`, or a similar class of another framework."""
 
-        role: str
-        content: object
+        @property
+        def role(self) -> str: ...
+        @property
+        def content(self) -> object: ...
 
     Said = str | Content | dict[str, Any] | Turn
     """One message of a sampling request. A `Sample` is accepted too, and is the model's turn."""

@@ -86,10 +86,19 @@ def literal_texts(source: str) -> Iterator[str]:
             yield REPLACED.sub("…", node.value)
 
 
+def compiled_texts(source: str) -> Iterator[str]:
+    """Yield the texts of one line in a Cython file, with ``…`` for what is put into them."""
+    for line in source.splitlines():
+        for marked, text in re.findall(r'(f?)"((?:[^"\\]|\\.)*)"', line):
+            yield re.sub(r"\{[^{}]*\}", "…", text) if marked else text
+
+
 @functools.cache
 def texts() -> list[str]:
-    files = sorted((REPOSITORY / "fastrpc").rglob("*.py"))
-    return [text for path in files for text in literal_texts(path.read_text(encoding="utf-8"))]
+    folder = REPOSITORY / "fastrpc"
+    python = (literal_texts(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py")))
+    cython = (compiled_texts(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.pyx")))
+    return [text for texts in (*python, *cython) for text in texts]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: re.sub(r"[^\w ]", "", row[0])[:40])

@@ -68,6 +68,11 @@ class Person:
     tags: list[str] = dataclasses.field(default_factory=list)
 
 
+MSGSPEC = tuple(int(part) for part in msgspec.__version__.split(".")[:2])
+EMPTY: dict[str, Any] = {"default": []} if MSGSPEC >= (0, 23) else {}
+"""What a member of a dataclass has whose default is an empty list; a Struct's had it before, too."""
+
+
 @dataclasses.dataclass
 class Node:
     value: int
@@ -215,7 +220,7 @@ def test_plain_types(annotation, schema, kind):
                     "properties": {
                         "name": {"type": "string"},
                         "age": {"type": "integer", "description": "In years", "minimum": 0, "default": 0},
-                        "tags": {"type": "array", "items": {"type": "string"}},
+                        "tags": {"type": "array", "items": {"type": "string"}, **EMPTY},
                     },
                     "required": ["name"],
                 },
