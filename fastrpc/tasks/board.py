@@ -231,6 +231,7 @@ class TaskBoard:
         """The server is ending: end the calls, and let other processes have the tasks."""
         if self._turns is not None:
             self._turns.cancel()
+            await asyncio.wait([self._turns])
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             run.cancel()
