@@ -34,7 +34,7 @@ def merged(old: Result, new: Result, rows: Mapping[str, Row]) -> Result:
             runs.append({**run, "rows": left})
     runs.append(run_of(new, [name for name in rows if name in fresh]))
     entries = sorted([*rejudged(kept, rows), *new["rows"]], key=lambda entry: list(rows).index(entry["row"]))
-    versions = {name: value for run in runs for name, value in run["versions"].items()}
+    versions = {name: value for run in reversed(runs) for name, value in run["versions"].items()}
     first = {name: value for name, value in runs[0].items() if name != "rows"}
     return {**first, "versions": versions, "later": runs[1:], "rows": entries}
 

@@ -61,7 +61,7 @@ cdef class Connection:
     cdef uint8_t[MOST_PARAMETERS] order  # and their arguments are these of its parameters
     cdef public bint open                # the handshake is done: calls without an envelope are served
     cdef public dict in_flight           # id text -> a Request of the dispatcher, or a ConnectionCall
-    cdef readonly dict listening         # the same for requests whose answer is a stream of changes
+    cdef readonly dict listening         # the same for subscriptions/listen requests
     cdef public object dispatcher        # takes the messages that are not answered here
     cdef public object delegate          # serves what calls need of Python
     cdef public object generation        # which process may serve it (`fastrpc.forks`); None: any

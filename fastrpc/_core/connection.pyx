@@ -1,13 +1,13 @@
 """The hot path: one line in, at most one answer out.
 
-A `tools/call` of a tool that may run inline is parsed, bound, called and answered in compiled code; so is a
-ToolError that it raises, and any other exception whose text needs no masking. A call whose plan has more than
-its function (a Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by step: bind,
-guard, invoke, encode, record. A coroutine takes its first step here once the event loop runs; one that waits
-becomes a `PendingCall`. The dispatcher, in Python, gets every other message, every result that is no plain
-value, and every other failure. To decide whether a tool runs inline (run="auto"), the connection reads the
-processor's counter once a call, and a clock only if that call was slow. It does no I/O: a transport feeds
-lines and sends the output.
+Compiled code parses, binds, calls and answers a `tools/call` of a tool that may run inline. If the tool
+raises, it writes the error result too, unless the exception's text may need masking. A call whose plan has
+more than its function (a Context, a coroutine, a guard, hooks, a recorder) goes through `serve`, step by
+step: bind, guard, invoke, encode, record. A coroutine takes its first step here once the event loop runs;
+one that waits becomes a `PendingCall`. The dispatcher, in Python, gets every other message, every result
+that is no plain value, and every other failure. To decide whether a tool runs inline (run="auto"), the
+connection reads the processor's counter once a call, and a clock only if that call was slow. It does no
+I/O: a transport feeds lines and sends the output.
 """
 
 from cpython.dict cimport PyDict_Contains, PyDict_GetItem

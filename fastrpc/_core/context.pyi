@@ -35,8 +35,8 @@ class InFlightCall:
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
     def cancel(self, said: dict[str, Any] | None = None) -> None:
-        """The client has cancelled, or is gone: stop the work and answer nothing. `said`: the client's
-        reason, and what else it has said."""
+        """The client has cancelled, or is gone: stop the work and answer nothing. `said`: the
+        params of the client's notification, such as its reason."""
     def end(self, result: Any, error: BaseException | None) -> None:
         """Answer with a result, or with an error that is not None; unless the call has ended."""
     def drop(self) -> None:

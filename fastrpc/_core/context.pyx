@@ -81,8 +81,8 @@ cdef class InFlightCall:
         self.stop()
 
     def cancel(self, said=None):
-        """The client has cancelled, or is gone: stop the work and answer nothing. `said`: the client's
-        reason, and what else it has said."""
+        """The client has cancelled, or is gone: stop the work and answer nothing. `said`: the
+        params of the client's notification, such as its reason."""
         if self.request is not None:
             self.request.cancellation = said
         self.drop()

@@ -49,7 +49,7 @@ cdef class ForwardedCall(ConnectionCall):
             return False
         self.connection.calls.count -= 1
         self.connection.forwarded -= 1
-        self.sent = None  # whose context this is: a cycle
+        self.sent = None  # which refers to this call: a reference cycle
         return True
 
     def cancel(self, said=None):

@@ -21,7 +21,7 @@ class ConnectionCall(InFlightCall):
     def batch(self) -> None: ...
 
 class PendingCall(ConnectionCall):
-    """A call whose coroutine is suspended."""
+    """A call that waits: its coroutine is suspended."""
 
     def __call__(self, task: CallTask) -> None:
         """The coroutine has ended."""

@@ -137,7 +137,7 @@ cdef class ConnectionCall(InFlightCall):
 
 
 cdef class PendingCall(ConnectionCall):
-    """A call whose coroutine is suspended."""
+    """A call that waits: its coroutine is suspended."""
 
     def __call__(self, CallTask task):
         """The coroutine has ended."""

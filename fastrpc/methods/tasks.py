@@ -2,16 +2,17 @@
 
 Two wires: the extension io.modelcontextprotocol/tasks of 2026-07-28, where the server decides which call
 becomes a task, and the tasks of 2025-11-25, which the client asks for. The tasks are the runtime's
-`task_board`; here is what requests and answers look like. Imported by the first request that needs it.
+`tasks`; here is what requests and answers look like. Imported by the first request that needs it.
 """
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from json import loads
 
 from fastrpc.client_requests.pending import requests_of
+from fastrpc.engine.call import own_fault
 from fastrpc.errors import (
+    FastrpcError,
     InvalidParams,
     MethodNotFound,
     MissingRequiredClientCapability,
@@ -22,7 +23,9 @@ from fastrpc.errors import (
 )
 from fastrpc.json_encoding import to_json
 from fastrpc.methods.subscriptions import send
-from fastrpc.protocol.versions import SERVER_KEY, STATELESS, TASKS
+from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor
+from fastrpc.protocol.versions import SERVER_KEY, STATELESS, TASKS, TASKS_EXTENSION
+from fastrpc.tasks.record import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +37,9 @@ if TYPE_CHECKING:
     from fastrpc.engine.change_notifications import ChangeNotifications
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
+    from fastrpc.tasks.record import TaskRecord
 
-EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED = "io.modelcontextprotocol/related-task"
-INPUT_REQUIRED = "input_required"
 PAGE = 100
 MOST_LISTENED = 1000
 COMPLETE = {"resultType": "complete"}
@@ -138,7 +140,7 @@ class _WaitingCall(_LateAnswer):
     def call_refused(self, error: str) -> None:
         self.refuse(_error_of(loads(error)))
 
-    def became_task(self, record: Any) -> None:
+    def became_task(self, record: TaskRecord) -> None:
         if self.request.version == STATELESS:
             self.answer(_result(self.dispatcher, {"resultType": "task", **_task(record, STATELESS)}))
             return
@@ -146,7 +148,7 @@ class _WaitingCall(_LateAnswer):
         session.task_ids |= {record.id}
         self.answer(to_json({"task": _task(record, self.request.version)}))
 
-    def became_no_task(self, error: Exception) -> None:
+    def became_no_task(self, error: FastrpcError) -> None:
         self.refuse(_no_task(error))
 
 
@@ -170,13 +172,15 @@ class _LateMethod(_LateAnswer):
             self.task.cancel()
 
     def task_done(self, task: CallTask) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is None and not task.cancelled():
-            self.answer(task.result())
+        error = task.call_error()
+        if error is None:
+            self.answer(task.value)
         elif isinstance(error, ProtocolError):
             self.refuse(error)
-        elif error is not None:
+        elif isinstance(error, FastrpcError):
             self.refuse(_no_task(error))
+        else:
+            self.refuse(own_fault(self.request.method, error))
 
 
 def _later(function: Callable[[Dispatcher, Request], Awaitable[bytes]]) -> Callable[..., None]:
@@ -215,7 +219,7 @@ async def result(dispatcher: Dispatcher, request: Request) -> bytes:
         else:
             await board.wait_for_change(record)
         record = await _record_of(dispatcher, request)
-    if record.state == "cancelled":
+    if record.state == CANCELLED:
         raise InvalidParams(f"taskId: the task {excerpt(record.id)} was cancelled")
     if record.error:
         raise _error_of(loads(record.error))
@@ -225,11 +229,11 @@ async def result(dispatcher: Dispatcher, request: Request) -> bytes:
 @_later
 async def list_tasks(dispatcher: Dispatcher, request: Request) -> bytes:
     """Return a page of the caller's tasks, the newest first (MCP 2025-11-25: tasks/list)."""
-    after = _place_of(request.params.get("cursor"))
+    after = _place_of(cursor_of(request.params))
     records = await dispatcher.runtime.tasks.page(dispatcher.principal, PAGE + 1, after)
     found: dict[str, Any] = {"tasks": [_task(each, request.version) for each in records[:PAGE]]}
     if len(records) > PAGE:
-        found["nextCursor"] = _cursor_of(records[PAGE - 1])
+        found["nextCursor"] = _cursor_after(records[PAGE - 1])
     return to_json(found)
 
 
@@ -258,18 +262,18 @@ async def update(dispatcher: Dispatcher, request: Request) -> bytes:
     return _result(dispatcher, COMPLETE)
 
 
-async def _record_of(dispatcher: Dispatcher, request: Request) -> Any:
+async def _record_of(dispatcher: Dispatcher, request: Request) -> TaskRecord:
     """Return the task that a request names, if it is its caller's. Raises InvalidParams."""
     id = request.params.get("taskId")
     if not isinstance(id, str):
         raise InvalidParams(f"taskId: {'expected a string' if 'taskId' in request.params else 'missing'}")
-    record = await dispatcher.runtime.tasks.read(id, dispatcher.principal)
+    record: TaskRecord | None = await dispatcher.runtime.tasks.read(id, dispatcher.principal)
     if record is None:
         raise InvalidParams(f"taskId: there is no task {excerpt(id)}, or its time to live is over")
     return record
 
 
-async def _ask(dispatcher: Dispatcher, record: Any) -> None:
+async def _ask(dispatcher: Dispatcher, record: TaskRecord) -> None:
     """Send a task's questions to the client of a session, which waits for its result, and take the answers;
     the task fails if the client refuses."""
     board = dispatcher.runtime.tasks
@@ -305,7 +309,7 @@ def is_watched(changes: ChangeNotifications, id: str) -> bool:
     return id in changes.session.task_ids or any(_listens(each, id) for each in changes.listening.values())
 
 
-def changed(changes: ChangeNotifications, record: Any) -> None:
+def changed(changes: ChangeNotifications, record: TaskRecord) -> None:
     """Notify a client of a task that has changed, if it wants to know."""
     session = changes.session
     if record.id in session.task_ids:
@@ -324,21 +328,21 @@ def _listens(request: Request, id: str) -> bool:
 # --- what is sent ---------------------------------------------------------------------------------------
 
 
-def _task(record: Any, version: str) -> dict[str, Any]:
+def _task(record: TaskRecord, version: str) -> dict[str, Any]:
     """Return a Task in the form of a version."""
     if version == STATELESS:
         return {**record.members(), "ttlMs": record.ttl_ms, "pollIntervalMs": record.poll_ms}
     return {**record.members(), "ttl": record.ttl_ms, "pollInterval": record.poll_ms}
 
 
-def _whole(record: Any) -> dict[str, Any]:
+def _whole(record: TaskRecord) -> dict[str, Any]:
     """Return a Task of 2026-07-28 with what belongs to its state."""
     found = _task(record, STATELESS)
     if record.state == INPUT_REQUIRED:
         found["inputRequests"] = loads(record.questions)
-    elif record.state == "completed":
+    elif record.state == COMPLETED:
         found["result"] = loads(record.result)
-    elif record.state == "failed":
+    elif record.state == FAILED:
         found["error"] = loads(record.error)
     return found
 
@@ -360,12 +364,12 @@ def _result(dispatcher: Dispatcher, members: dict[str, Any]) -> bytes:
 def _declares(request: Request) -> bool:
     """Whether the client supports the extension."""
     extensions = request.client_capabilities.get("extensions")
-    return isinstance(extensions, dict) and isinstance(extensions.get(EXTENSION), dict)
+    return isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
 
 
 def _extension_required(what: str) -> MissingRequiredClientCapability:
-    needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
-    return MissingRequiredClientCapability(f"{what}: the client must support {EXTENSION}", needed)
+    needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
+    return MissingRequiredClientCapability(f"{what}: the client must support {TASKS_EXTENSION}", needed)
 
 
 class _TaskError(ProtocolError):
@@ -380,7 +384,7 @@ def _error_of(error: dict[str, Any]) -> ProtocolError:
     return _TaskError(error["code"], error["message"], error.get("data"))
 
 
-def _no_task(error: BaseException) -> ProtocolError:
+def _no_task(error: FastrpcError) -> ProtocolError:
     """Return the error for a task that cannot be created, read or changed now."""
     return Overloaded(f"Server busy: tasks cannot be stored now ({error}); try again later")
 
@@ -388,16 +392,16 @@ def _no_task(error: BaseException) -> ProtocolError:
 # --- pages ----------------------------------------------------------------------------------------------
 
 
-def _cursor_of(record: Any) -> str:
-    return urlsafe_b64encode(f"{record.created_at!r} {record.id}".encode()).decode().rstrip("=")
+def _cursor_after(record: TaskRecord) -> str:
+    return encode_cursor(0, f"{record.created_at!r} {record.id}")
 
 
-def _place_of(cursor: Any) -> tuple[float, str] | None:
+def _place_of(cursor: str | None) -> tuple[float, str] | None:
+    """Return the time and the id in a cursor. Raises InvalidParams."""
     if cursor is None:
         return None
+    created_at, _, id = decode_cursor(cursor)[1].partition(" ")
     try:
-        text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-        created_at, _, id = text.partition(" ")
         return float(created_at), id
-    except (TypeError, ValueError, AttributeError):
-        raise InvalidParams("cursor: not from this server") from None
+    except ValueError:
+        raise InvalidParams("cursor: unreadable") from None

@@ -78,17 +78,9 @@ class TaskBoard:
             server=self.server.name,
             tool=request.params["name"],
             version=request.version,
-            params="",
             idempotent=int(
                 bool(tool.annotations.get("idempotentHint") or tool.annotations.get("readOnlyHint"))
             ),
-            state=WORKING,
-            message="",
-            questions="",
-            answers="",
-            request_state="",
-            result="",
-            error="",
             created_at=now,
             updated_at=now,
             ttl_ms=ttl_ms,
@@ -96,7 +88,6 @@ class TaskBoard:
             poll_ms=POLL_MS,
             worker=self.worker,
             lease_until=now + LEASE_SECONDS,
-            runs=1,
         )
         params = params_of(request)
         required = tool.task == "required"
@@ -231,6 +222,7 @@ class TaskBoard:
         """The server is ending: end the calls, and let other processes have the tasks."""
         if self._turns is not None:
             self._turns.cancel()
+            await asyncio.wait([self._turns])
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             run.cancel()

@@ -38,15 +38,7 @@ class TaskRecord(NamedTuple):
     server: str
     tool: str
     version: str
-    params: str
     idempotent: int
-    state: str
-    message: str
-    questions: str
-    answers: str
-    request_state: str
-    result: str
-    error: str
     created_at: float
     updated_at: float
     ttl_ms: int | None
@@ -54,7 +46,15 @@ class TaskRecord(NamedTuple):
     poll_ms: int
     worker: str
     lease_until: float
-    runs: int
+    state: str = WORKING
+    runs: int = 1
+    params: str = ""
+    message: str = ""
+    questions: str = ""
+    answers: str = ""
+    request_state: str = ""
+    result: str = ""
+    error: str = ""
 
     @property
     def is_open(self) -> bool:

@@ -83,9 +83,9 @@ class TaskRun:
         self._timer: asyncio.TimerHandle | None = None
         self._creating: asyncio.Task[None] | None = None
         self._message_due = False
-        self._end: dict[str, Any] | None = None
+        self._write_end: Callable[[], object] | None = None
+        """Writes how the call has ended; waits for the row."""
         self._answer: Callable[[WaitingRequest], object] | None = None
-        self._questions: dict[str, Any] | None = None
 
     def begin(self) -> None:
         """Begin the call; it becomes a task `after_seconds` later, at 0 if it waits at all."""
@@ -180,10 +180,8 @@ class TaskRun:
             self._board.discard(self)
             return
         request.became_task(self.record)
-        if self._end is not None:
-            self._board.end(self, **self._end)
-        elif self._questions is not None:
-            self._asks("", self._questions)
+        if self._write_end is not None:
+            self._write_end()
 
     # --- its end ----------------------------------------------------------------------------------------
 
@@ -192,24 +190,27 @@ class TaskRun:
         if self._request is not None and self._creating is None and not self._required:
             answer(self._stop())
             return
-        self.ended = True
         self._answer = answer
-        self._end = {"state": state, **values}
-        if self._request is None:
-            self._board.end(self, **self._end)
-        elif self._creating is None:
+        self._ends(lambda: self._board.end(self, state, **values))
+        if self._request is not None and self._creating is None:
             if self._timer is not None:
                 self._timer.cancel()
             self._become_task()
 
     def _asks(self, result: str, found: dict[str, Any]) -> None:
+        """The call has ended with questions: its request is answered by them if there is no task."""
         if self._request is not None and self._creating is None:
             self._stop().call_returned(result)
-        else:
-            self.ended = True
-            self._questions = found
-            if self._request is None:
-                self._board.ask(self, found["inputRequests"], found.get("requestState", ""))
+            return
+        questions, request_state = found["inputRequests"], found.get("requestState", "")
+        self._ends(lambda: self._board.ask(self, questions, request_state))
+
+    def _ends(self, write: Callable[[], object]) -> None:
+        """Have it written how the call has ended: now, or as soon as there is a row."""
+        self.ended = True
+        self._write_end = write
+        if self._request is None:
+            write()
 
     def _write_message(self) -> None:
         self._message_due = False

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from json import dumps, loads
 
-from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, HOP_KEYS, LOG_KEY, STATELESS, VERSION_KEY
+from fastrpc.protocol.versions import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    HOP_KEYS,
+    LOG_KEY,
+    STATELESS,
+    TASKS_EXTENSION,
+    VERSION_KEY,
+)
 from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
 
@@ -42,7 +50,6 @@ if TYPE_CHECKING:
             """The call has ended with a JSON-RPC error, as JSON."""
 
 
-EXTENSION = "io.modelcontextprotocol/tasks"
 PROGRESS_TOKEN = "task"
 _RESULT = b'{"jsonrpc":"2.0","id":1,"result":'
 _ERROR = b'{"jsonrpc":"2.0","id":1,"error":'
@@ -98,7 +105,7 @@ def params_of(request: Any) -> dict[str, Any]:
     connection, and without the extension, with which the call would become a task."""
     capabilities = dict(request.client_capabilities)
     extensions = capabilities.pop("extensions", None) or {}
-    capabilities["extensions"] = {key: value for key, value in extensions.items() if key != EXTENSION}
+    capabilities["extensions"] = {key: value for key, value in extensions.items() if key != TASKS_EXTENSION}
     found = {"name": request.params["name"], "arguments": request.params.get("arguments") or {}}
     if request.version == STATELESS:
         found |= {

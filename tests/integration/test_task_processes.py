@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from support.child_processes import gone
 from support.stdio import STATELESS_META, serve
+from support.task_client import EXTENSION
 from support.waiting import eventually
 
-EXTENSION = "io.modelcontextprotocol/tasks"
 SERVER = '''
 import asyncio, os
 from fastrpc import Context, Server

@@ -200,6 +200,7 @@ LAYERS = {
     "fastrpc.proxy.features": 74,
     "fastrpc.proxy.targets": 74,
     **numbered("fastrpc.tasks", 74),
+    "fastrpc.tasks.record": 2,  # no I/O: what both wires show of a task
     "fastrpc.tasks.migrations": 70,
     "fastrpc.tasks.migrations.t0001_tasks": 70,
     "fastrpc.server": 75,

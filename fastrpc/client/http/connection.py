@@ -180,8 +180,8 @@ class _KnownHead:
 
 
 def known_head(first: bytes, response: Response) -> _KnownHead | None:
-    """Return the head of a complete response, whose first bytes these are; None unless another response with
-    the same head has a body of the same length."""
+    """Return the head at the beginning of a response's bytes, if it says the length of the body: every
+    response with the same head then has a body of that length. Else return None."""
     head, blank, _ = first.partition(b"\r\n\r\n")
     length = response.header(b"content-length")
     if (
