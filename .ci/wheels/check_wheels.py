@@ -48,7 +48,7 @@ MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper", ".js", ".sol", ".lock.json")
 SERVER_TESTS = ("tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 COMPILED_TESTS = ("tests/property", *SERVER_TESTS)
-"""Of emulated Pythons, where an example of hypothesis takes some ten times as long."""
+"""Of what is compiled."""
 VERSION_TESTS = ("tests/unit", "tests/integration/test_stdio.py")
 CORE_TESTS = ("tests/property", *VERSION_TESTS)
 IN_PYTHON = ("approval_*", "audit_*", "cel_*", "docstrings", "guard_why", "rewriting", "shell_*", "uri_*")
@@ -305,15 +305,15 @@ def passes(step: Callable[[Wheel], None], wheel: Wheel) -> bool:
 
 
 def choose_tests(wheels: list[Wheel], fewer: bool) -> None:
-    """Say which tests each wheel is put to: with `fewer`, one to the property tests and those that run alone,
-    two to the unit tests, none to the long ones."""
+    """Say which tests each wheel is put to: with `fewer`, the oldest to the unit tests, the newest to the property
+    tests and those that run alone, none to the long ones."""
     oldest, newest = (choose(wheels, key=minor_version).version for choose in (min, max))
     for wheel in wheels:
         if fewer:
             wheel.left_out, wheel.is_timed = " and not long", wheel.version == newest
-        if wheel.emulated:
+        if wheel.emulated or fewer and wheel.version == newest != oldest:
             wheel.tests = COMPILED_TESTS
-        elif not fewer or wheel.version == newest:
+        elif not fewer:
             wheel.tests = CORE_TESTS
         else:
             wheel.tests = VERSION_TESTS if wheel.version == oldest else SERVER_TESTS
@@ -331,8 +331,8 @@ def main() -> None:
     parser.add_argument(
         "--fewer-tests",
         action="store_true",
-        help="no long tests; all other core tests for the newest Python alone, those of a server for all but"
-        " that and the oldest",
+        help="no long tests; the unit tests for the oldest Python, the property tests for the newest, those of a"
+        " server for all",
     )
     options = parser.parse_args()
     wheels = []
