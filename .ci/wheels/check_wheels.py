@@ -305,13 +305,13 @@ def passes(step: Callable[[Wheel], None], wheel: Wheel) -> bool:
 
 
 def choose_tests(wheels: list[Wheel], fewer: bool) -> None:
-    """Say which tests each wheel is put to: with `fewer`, the oldest to the unit tests, the newest to the property
-    tests and those that run alone, none to the long ones."""
+    """Say which tests each wheel is put to: with `fewer`, the oldest to the unit tests, the newest to the
+    property tests and those that run alone, none to the long ones."""
     oldest, newest = (choose(wheels, key=minor_version).version for choose in (min, max))
     for wheel in wheels:
         if fewer:
             wheel.left_out, wheel.is_timed = " and not long", wheel.version == newest
-        if wheel.emulated or fewer and wheel.version == newest != oldest:
+        if wheel.emulated or (fewer and wheel.version == newest != oldest):
             wheel.tests = COMPILED_TESTS
         elif not fewer:
             wheel.tests = CORE_TESTS
@@ -331,8 +331,8 @@ def main() -> None:
     parser.add_argument(
         "--fewer-tests",
         action="store_true",
-        help="no long tests; the unit tests for the oldest Python, the property tests for the newest, those of a"
-        " server for all",
+        help="no long tests; the unit tests for the oldest Python, the property tests for the newest, those"
+        " of a server for all",
     )
     options = parser.parse_args()
     wheels = []

@@ -155,7 +155,11 @@ class Call(InFlightCall):
     def defer(self, decision: Awaitable[Any]) -> None:
         """Wait in flight for the decision of the guard. Raises Overloaded."""
         dispatcher = self.dispatcher
-        dispatcher.runtime.admission.count_in()
+        try:
+            dispatcher.runtime.admission.count_in()
+        except Overloaded:
+            _drop(decision)
+            raise
         dispatcher.requests.put(self.request)
         dispatcher.connection.call_in_loop(lambda: self.await_decision(decision))
 
@@ -167,6 +171,7 @@ class Call(InFlightCall):
 
         if self.state == ENDED:  # cancelled meanwhile
             self.dispatcher.runtime.calls.count -= 1
+            _drop(decision)
             return
         self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
         self.task.begin()
@@ -340,6 +345,14 @@ def call_deferred(plan: Plan, info: CallInfo, decision: Awaitable[Any], began: i
         call.dispatcher.requests.put(call.request)
         call.request.outcome = "refused"
         call.end(None, error)
+
+
+def _drop(decision: Any) -> None:
+    """End the awaitable of a guard's decision that is not awaited: the call has been refused or cancelled."""
+    for name in ("close", "cancel"):  # of a coroutine, of a future
+        if hasattr(decision, name):
+            getattr(decision, name)()
+            return
 
 
 def outcome_of(error: BaseException) -> str:

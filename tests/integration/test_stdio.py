@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 import pytest
+from support.protocol import message
 from support.protocol import tool_call as call
 from support.stdio import SECONDS, decode, encode, no_frame_is_torn, serve
 from support.waiting import eventually
@@ -584,3 +585,35 @@ def test_many_answers_at_once_widen_the_pipe_that_takes_them_unless_it_is_wider(
         assert [decode(line)["id"] for line in data.splitlines()] == list(range(101))
         assert fcntl.fcntl(output_read, 1032) == wide
     os.close(output_read)
+
+
+# --- a guard that decides later -----------------------------------------------------------------------
+
+
+DEFERRING = """
+import asyncio
+
+from fastrpc import Server
+
+app = Server("deferring")
+
+
+@app.tool(effect="write")
+def act() -> str:
+    \"\"\"Act.\"\"\"
+    return "acted"
+
+
+app.guard(lambda call: asyncio.sleep(10))
+app.run()
+"""
+
+
+def test_the_decision_about_a_call_that_is_cancelled_before_there_is_a_loop_is_closed() -> None:
+    with serve(DEFERRING) as server:
+        server.initialize("2025-03-26")
+        server.send_message([call(2, "act"), message("notifications/cancelled", {"requestId": 2})])
+        server.close_stdin()
+        assert server.wait() == 0
+        assert server.rest() == b""
+        assert server.stderr == ""

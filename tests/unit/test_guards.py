@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import Any
 
 import pytest
@@ -131,6 +132,32 @@ def test_a_call_waits_for_a_guard_that_decides_later(way: str) -> None:
     in_loop(run)
     assert not app.busy
     assert "no" not in ran
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_decision_about_a_call_that_is_not_awaited_is_closed(way: str) -> None:
+    ran: list[str] = []
+    app = app_of(way, ran)
+    decisions: list[Any] = []
+
+    @app.guard
+    def decide(call: CallInfo) -> Any:
+        decisions.append(asyncio.sleep(10))
+        return decisions[-1]
+
+    async def run() -> None:
+        peer = await converse(app)
+        for id in (1, 2, 3):
+            peer.call(id, "act", {"text": "a"})
+            if id == 1:  # before the event loop has begun to await its decision
+                peer.say({"method": "notifications/cancelled", "params": {"requestId": 1}})
+        peer.call(4, "act", {"text": "a"})
+        assert (await peer.answer(4))["error"]["data"] == {"maxInFlight": 2}
+        peer.close()
+
+    in_loop(run)
+    assert [inspect.getcoroutinestate(each) for each in decisions] == [inspect.CORO_CLOSED] * 4
+    assert ran == []
 
 
 def test_a_call_that_is_cancelled_while_its_guard_decides_never_runs() -> None:
