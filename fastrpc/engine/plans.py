@@ -190,11 +190,13 @@ class CallPlans:
         """Return the function that asks all guards of a handler; None: there are none."""
         path = self._state.mount_path_of(handler)
         guards = [(name, guard) for name, state in path for guard in state.guards]
-        if len(guards) < 2 and not handler.origin:
-            return guards[0][1] if guards else None
+        if not guards:
+            return None
+        if len(guards) == 1 and guards[0][0] == handler.name:  # which a compiled gate may be
+            return guards[0][1]
         from fastrpc.engine.guards import guarded_by
 
-        return guarded_by(guards) if guards else None
+        return guarded_by(guards)
 
     def _recheck_of(self, tool: Tool) -> Callable[[Any], object] | None:
         """Return the function that has all guards decide again about changed arguments; None: none does."""

@@ -192,6 +192,17 @@ def test_a_tool_that_has_proven_quick_stays_inline_with_a_gate(tmp_path: Path) -
     assert all(found[20:])
 
 
+def test_the_calls_of_a_tool_of_a_mounted_server_are_allowed_in_compiled_code(tmp_path: Path) -> None:
+    app, inner = Server("outer"), Server("inner")
+    inner.add_tool(lambda: "done", name="act", description="Act.", effect="read")
+    app.mount(inner, "in")
+    text = POLICY.replace("TOOL_RATE", "9/hour").replace("RATE", "3/hour").replace('"search"', '"in_act"')
+    guard = Counting(policy_of(tmp_path, text, app), caller_of)
+    guard.install(app)
+    assert answers(app, ["in_act"] * 4) == [None, None, None, 429]
+    assert guard.decided == 2  # the first, by which the gate learns, and the one too many
+
+
 @pytest.mark.parametrize(
     "rule", ['when = "args.text == \'x\'"\nthen = "deny"', 'when = "true"\nthen = "ask"']
 )
