@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fastrpc._core.recorder import Recorder
     from fastrpc.definitions.handler import Handler
     from fastrpc.definitions.tool import Tool
+    from fastrpc.engine.guards import Guard
     from fastrpc.engine.ports import ResultEncoder
     from fastrpc.engine.shared_state import SharedState
     from fastrpc.engine.visibility import VisibilityFilters
@@ -186,10 +187,10 @@ class CallPlans:
             around = interceptors.around(handler, self._state, method)
         return around if scope is None else scope(handler, around)
 
-    def _guard_of(self, handler: Handler) -> Callable[[Any], Any] | None:
+    def _guard_of(self, handler: Handler) -> Guard | None:
         """Return the function that asks all guards of a handler; None: there are none."""
         path = self._state.mount_path_of(handler)
-        guards = [(name, guard) for name, state in path for guard in state.guards]
+        guards: list[tuple[str, Guard]] = [(name, guard) for name, state in path for guard in state.guards]
         if not guards:
             return None
         if len(guards) == 1 and guards[0][0] == handler.name:  # which a compiled gate may be

@@ -201,6 +201,7 @@ def test_the_calls_of_a_tool_of_a_mounted_server_are_allowed_in_compiled_code(tm
     guard.install(app)
     assert answers(app, ["in_act"] * 4) == [None, None, None, 429]
     assert guard.decided == 2  # the first, by which the gate learns, and the one too many
+    assert app.runtime.plans.tools["in_act"].guard is guard._gate  # so that calls need no CallInfo
 
 
 @pytest.mark.parametrize(
