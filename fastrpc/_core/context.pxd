@@ -10,6 +10,7 @@ cdef class InFlightCall:
     cdef public str state
     cdef object timer                    # of its time limit, or None
 
+    cpdef take(self, plan, CallContext context, request, str state)
     cpdef bint leave(self) except -1
     cpdef send_rest(self)
     cpdef limit(self, loop, double passed)

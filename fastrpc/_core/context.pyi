@@ -6,7 +6,6 @@ from typing import Any
 from fastrpc._core.plan import Plan
 from fastrpc._core.task import CallTask
 from fastrpc.context import Context
-from fastrpc.engine.interfaces import DispatcherProtocol
 from fastrpc.engine.ports import OutboundChannel
 from fastrpc.engine.request import Request
 
@@ -20,9 +19,8 @@ class InFlightCall:
     state: str
     @property
     def plan(self) -> Plan: ...
-    def __init__(self, plan: Plan, context: Context | None, request: Request) -> None: ...
-    @property
-    def dispatcher(self) -> DispatcherProtocol: ...
+    def take(self, plan: Plan, context: Context | None, request: Request, state: str) -> None:
+        """Take the request that the call answers."""
     def leave(self) -> bool:
         """End the call for its client, and take it out of the queue that it waits in; False if it has ended
         before."""

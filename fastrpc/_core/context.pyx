@@ -26,16 +26,13 @@ cdef class InFlightCall:
     """A call; or, without a subclass, one that runs now and has read its Context. `state` is one of those in
     `fastrpc.engine.request`."""
 
-    def __init__(self, plan, CallContext context, request):
+    cpdef take(self, plan, CallContext context, request, str state):
+        """Take the request that the call answers. No ``__init__``: a subclass would look it up each time."""
         self.plan = plan
         self.context = context
         self.request = request
-        self.state = "running"
+        self.state = state
         request.call = self
-
-    @property
-    def dispatcher(self):
-        return self.request.dispatcher
 
     cpdef bint leave(self) except -1:
         """End the call for its client, and take it out of the queue that it waits in; False if it has ended
@@ -62,11 +59,13 @@ cdef class InFlightCall:
     cpdef send_rest(self):
         """Send what other threads have posted, and a progress report that is held back, before the answer:
         the last one must arrive."""
-        outbound = self.request.dispatcher.outbound
+        cdef object request = self.request
+        cdef object outbound = request.dispatcher.outbound
+        cdef object channel = request.channel
         if outbound.posted:
             outbound.run_posted()
-        if self.request.channel is not None and self.state == "running":
-            self.request.channel.flush()
+        if channel is not None and self.state == "running":
+            channel.flush()
 
     cpdef limit(self, loop, double passed):
         """Have the call end at its time limit; so many seconds have passed."""
@@ -130,7 +129,9 @@ cdef class CallContext:
         """Return the call that the request of this Context belongs to."""
         cdef InFlightCall call = self.call
         if call is None:
-            return InFlightCall(self.plan, self, request)
+            call = InFlightCall.__new__(InFlightCall)
+            call.take(self.plan, self, request, "running")
+            return call
         call.request = request
         request.call = call
         return call

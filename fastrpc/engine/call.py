@@ -97,7 +97,7 @@ class Call(InFlightCall):
     the server when its function has returned, which a thread may do later.
     """
 
-    __slots__ = ("arguments", "known_info", "variables")
+    __slots__ = ("arguments", "dispatcher", "known_info", "variables")
 
     def __init__(
         self,
@@ -106,8 +106,8 @@ class Call(InFlightCall):
         arguments: list[Any] | dict[str, Any],
         context: Context | None = None,
     ) -> None:
-        super().__init__(plan, context, request)
-        self.state = WAITING
+        self.take(plan, context, request, WAITING)
+        self.dispatcher = request.dispatcher
         self.arguments = arguments
         self.variables = copy_context()
         """The context variables of the request: the call may begin in another's turn, or on a thread."""
@@ -135,9 +135,10 @@ class Call(InFlightCall):
         return self.variables.run(self.invoke)
 
     def call_function(self) -> Any:
-        if self.plan.around is not None:
-            return self.plan.around(self.info)
-        handler = self.plan.tool
+        plan = self.plan
+        if plan.around is not None:
+            return plan.around(self.info)
+        handler = plan.tool
         return handler.signature.call(handler.function, self.arguments, self.context)
 
     # --- the beginning ------------------------------------------------------------------------------
@@ -209,18 +210,19 @@ class Call(InFlightCall):
         """Begin, on the event loop's thread, unless the call has ended meanwhile."""
         import asyncio
 
+        runtime, plan = self.dispatcher.runtime, self.plan
         if self.state == ENDED:
-            self.dispatcher.runtime.admission.release(self)
+            runtime.admission.release(self)
             return
         self.state = RUNNING
         loop = asyncio.get_running_loop()
         self.limit(loop, 0)
-        if self.plan.is_async:
+        if plan.is_async:
             self.variables.run(self.step, loop)
-        elif self.plan.inline:  # it has waited for a lifespan
+        elif plan.inline:  # it has waited for a lifespan
             self.variables.run(self.run_late)
         else:
-            self.dispatcher.runtime.thread_pool.run(loop, self.invoke_with_variables, self.thread_done)
+            runtime.thread_pool.run(loop, self.invoke_with_variables, self.thread_done)
 
     def step(self, loop: AbstractEventLoop) -> None:
         """Run the coroutine's first step now: it becomes a task of the loop if it waits."""
@@ -271,8 +273,9 @@ class Call(InFlightCall):
 
     def function_ended(self, result: Any, error: BaseException | None) -> None:
         """The function has returned or raised: free its place, and answer unless that has been done."""
-        forks.leave_if_forked(self.dispatcher.connection.generation, error)
-        self.dispatcher.runtime.admission.release(self)
+        dispatcher = self.dispatcher
+        forks.leave_if_forked(dispatcher.connection.generation, error)
+        dispatcher.runtime.admission.release(self)
         self.end(result, error)
 
     def end(self, result: Any, error: BaseException | None) -> None:

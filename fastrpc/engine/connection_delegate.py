@@ -64,15 +64,21 @@ class ConnectionDelegate:
     """Begins a call about which the guard decides later."""
 
     def call_bound(
-        self, message: Message, plan: Plan, arguments: Any, stateless: bool, began: int, **options: bool
+        self,
+        message: Message,
+        plan: Plan,
+        arguments: Any,
+        stateless: bool,
+        began: int,
+        is_allowed: bool = False,
     ) -> None:
         """Make a call that came at the tick `began` and may not begin on the connection: on a thread, for
-        instance. Its arguments are bound. `options` are those of `begin`."""
+        instance. Its arguments are bound; its guard may have allowed it already."""
         dispatcher = self.dispatcher
         request = dispatcher.request_type.of(dispatcher, message, None)
         request.version = self._version_of(stateless)
         request.began = began
-        dispatcher.serve(request, lambda request: dispatcher.begin(request, plan, arguments, **options))
+        dispatcher.serve(request, lambda request: dispatcher.begin(request, plan, arguments, is_allowed))
 
     def open_call(self, context: Context, line: bytes) -> None:
         """Fill in the context of a call that the connection makes: the function has used it."""

@@ -249,7 +249,7 @@ class Dispatcher:
     # --- calls ----------------------------------------------------------------------------------------
 
     def begin(
-        self, request: Request, plan: Plan, arguments: list[Any] | dict[str, Any], *, is_allowed: bool = False
+        self, request: Request, plan: Plan, arguments: list[Any] | dict[str, Any], is_allowed: bool = False
     ) -> bytes | None:
         """Call a handler: answer at once, or put the request in flight and return None.
 
