@@ -11,6 +11,7 @@ from fastrpc._core cimport connection as serving
 from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection
 from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, OutputBuffer, put_quoted
 from fastrpc._core.plan cimport Plan
+from fastrpc._core.slices cimport Slice
 
 from fastrpc.content import Image, Text, ToolResult
 
@@ -36,7 +37,7 @@ cdef enum:
 
 
 cdef bint put(
-    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
+    Connection connection, Plan plan, Slice id, object result, bint stateless
 ) except -1:
     """Answer with content; False, with nothing written, if the result is none, or there is more to it."""
     cdef object kind = type(result)
@@ -46,19 +47,17 @@ cdef bint put(
             return False
         if plan.form != FORM_TEXT and (stateless or connection.structured):
             form = plan.form
-        return put_parts(connection, id, id_size, result, form, stateless)
+        return put_parts(connection, id, result, form, stateless)
     if plan.form != FORM_TEXT:
         return False
     if result is None:
-        return put_parts(connection, id, id_size, (), FORM_TEXT, stateless)
+        return put_parts(connection, id, (), FORM_TEXT, stateless)
     if kind is TEXT or kind is IMAGE:
-        return put_parts(connection, id, id_size, (result,), FORM_TEXT, stateless)
-    return kind is TOOL_RESULT and put_tool_result(connection, id, id_size, result, stateless)
+        return put_parts(connection, id, (result,), FORM_TEXT, stateless)
+    return kind is TOOL_RESULT and put_tool_result(connection, id, result, stateless)
 
 
-cdef bint put_tool_result(
-    Connection connection, const char* id, Py_ssize_t id_size, object result, bint stateless
-) except -1:
+cdef bint put_tool_result(Connection connection, Slice id, object result, bint stateless) except -1:
     """Answer with what a `ToolResult` holds, if that is blocks or an object alone."""
     cdef object content = result.content
     if result.meta is not None:
@@ -66,13 +65,13 @@ cdef bint put_tool_result(
     if result.structured is not None:
         if content is not None or result.is_error or type(result.structured) is not dict:
             return False
-        return connection.put_value(id, id_size, result.structured, FORM_OBJECT, stateless, False)
+        return connection.put_value(id, result.structured, FORM_OBJECT, stateless, False)
     if content is None:
         content = ()
     elif type(content) is not list and type(content) is not tuple:
         content = (content,)
     form = FORM_ERROR if result.is_error else FORM_TEXT
-    if not put_parts(connection, id, id_size, content, form, stateless):
+    if not put_parts(connection, id, content, form, stateless):
         return False
     if result.is_error:
         connection.last_outcome = "tool_error"
@@ -89,22 +88,20 @@ cdef bint holds_block(object parts) except -1:
     return False
 
 
-cdef bint put_parts(
-    Connection connection, const char* id, Py_ssize_t id_size, object parts, int form, bint stateless
-) except -1:
+cdef bint put_parts(Connection connection, Slice id, object parts, int form, bint stateless) except -1:
     """Answer with a block for each part; in the wrapped form they are structured content, too."""
     cdef OutputBuffer output = connection.output
     cdef Py_ssize_t held = output.end - output.start
-    cdef Py_ssize_t begin = held + OPEN_SIZE + id_size + CONTENT_SIZE - 1  # of the array
+    cdef Py_ssize_t begin = held + OPEN_SIZE + id.size + CONTENT_SIZE - 1  # of the array
     cdef Py_ssize_t size
-    cdef int tail = FORMS * stateless + form
+    cdef Slice tail = connection.tails[FORMS * stateless + form]
     cdef bint written = False
     for part in parts:
         if not is_simple(part):
             return False
     try:
         output.put(OPEN, OPEN_SIZE)
-        output.put(id, id_size)
+        output.put(id.data, id.size)
         output.put(CONTENT, CONTENT_SIZE)
         for part in parts:
             put_block(output, part)
@@ -118,9 +115,7 @@ cdef bint put_parts(
             output.reserve(size)  # now: it may move what is copied
             output.put(output.buffer + output.start + begin, size)
             output.put(b"}", 1)
-        output.put(
-            connection.tails[tail] + CONTENT_END_SIZE, connection.tail_sizes[tail] - CONTENT_END_SIZE
-        )
+        output.put(tail.data + CONTENT_END_SIZE, tail.size - CONTENT_END_SIZE)
         written = True
     except UnicodeEncodeError:
         return False

@@ -7,7 +7,8 @@ else is left alone: nothing has happened to it, and another way reads it again. 
 from libc.string cimport memcmp
 
 from fastrpc._core.connection cimport Connection
-from fastrpc._core.message cimport SESSION_WIRE, STATELESS_WIRE, REQUEST, Message, Slice
+from fastrpc._core.message cimport SESSION_WIRE, STATELESS_WIRE, REQUEST, Message
+from fastrpc._core.slices cimport Slice
 
 
 cdef extern from *:

@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call cimport Call, CallArgument
+from fastrpc._core.slices cimport Slice
 
 cdef enum Kind:
     REQUEST = 0
@@ -19,10 +20,6 @@ cdef enum Era:
     SESSION_WIRE = 0   # params._meta names no protocol version
     STATELESS_WIRE = 1  # a whole 2026-07-28 envelope that asks for nothing but the answer
     OTHER = 2          # a _meta that the dispatcher has to judge
-
-cdef struct Slice:
-    const char* data
-    Py_ssize_t size
 
 cdef struct Argument:
     const char* key

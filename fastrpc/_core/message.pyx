@@ -26,6 +26,7 @@ from fastrpc._core.call_template cimport CallTemplate, learn_template, try_templ
 from fastrpc._core.document cimport LONGEST_META, BrokenEnvelope, Inside
 from fastrpc._core.document cimport delete_document, new_document, read_broken_envelope
 from fastrpc._core.fast_parser cimport parse_fast
+from fastrpc._core.slices cimport Slice
 from fastrpc._core.values cimport large_to_python, make_ascii, make_str, make_text, member_of
 
 cdef extern from "answer_parser.h":

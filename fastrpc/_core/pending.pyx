@@ -16,6 +16,7 @@ from fastrpc._core.contained cimport contained
 from fastrpc._core.context cimport CallContext, InFlightCall
 from fastrpc._core.encoder cimport ID_ROOM
 from fastrpc._core.plan cimport FramedPlan, Plan
+from fastrpc._core.slices cimport Slice, slice_of
 from fastrpc._core.task cimport PENDING, CallTask, begun, forget
 
 from asyncio import _get_running_loop
@@ -47,8 +48,8 @@ cdef class ConnectionCall(InFlightCall):
         self.connection = connection
         self.plan = plan
         self.state = "running"
-        self.id = steps.id[: steps.id_size]
-        self.roomy_id = self.id if steps.id_size >= ID_ROOM else steps.id[:ID_ROOM]
+        self.id = steps.id.data[: steps.id.size]
+        self.roomy_id = self.id if steps.id.size >= ID_ROOM else steps.id.data[:ID_ROOM]
         self.stateless = steps.stateless
         if steps.frame != NULL:
             self.frame = <FramedPlan> steps.frame
@@ -58,7 +59,7 @@ cdef class ConnectionCall(InFlightCall):
         self.bound = steps.bound
         self.allowed = steps.allowed
         self.key = self.id
-        if memchr(steps.id, c"\\", steps.id_size):
+        if memchr(steps.id.data, c"\\", steps.id.size):
             self.key = connection.delegate.key_of(self.id)
         connection.in_flight[self.key] = self
         connection.calls.count += 1
@@ -71,8 +72,7 @@ cdef class ConnectionCall(InFlightCall):
         return True
 
     cdef void fill(self, Steps* steps) noexcept:
-        steps.id = self.roomy_id
-        steps.id_size = len(self.id)
+        steps.id = Slice(<char*> self.roomy_id, len(self.id))
         steps.stateless = self.stateless
         steps.refused = False
         steps.frame = NULL if self.frame is None else <PyObject*> self.frame
@@ -130,7 +130,7 @@ cdef class ConnectionCall(InFlightCall):
         tracebacks.report("a call could not be ended", error)
         if dispatcher is not None:
             if self.connection.output.written() == before:
-                self.connection.output.put_error(self.id, len(self.id), UNANSWERABLE, len(UNANSWERABLE))
+                self.connection.output.put_error(slice_of(self.id), slice_of(UNANSWERABLE))
             self.connection.wrote()
             tracebacks.call("a call could not be ended", dispatcher.requests.check_idle)
         return 0

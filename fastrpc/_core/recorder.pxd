@@ -5,7 +5,8 @@ from libc.stdint cimport int64_t, uint8_t
 from cpython.object cimport PyObject
 
 from fastrpc._core.encoder cimport OutputBuffer
-from fastrpc._core.message cimport Message, Slice
+from fastrpc._core.message cimport Message
+from fastrpc._core.slices cimport Slice
 
 cdef enum:
     MOST_CONTENT = 16 * 1024 * 1024   # bytes of requests and answers that lie in a ring

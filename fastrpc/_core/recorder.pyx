@@ -20,7 +20,8 @@ from libc.string cimport memchr
 
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport OutputBuffer
-from fastrpc._core.message cimport Message, Slice
+from fastrpc._core.message cimport Message
+from fastrpc._core.slices cimport Slice
 
 from time import time
 
