@@ -1,4 +1,4 @@
-# Bytes that another object owns, and copies of them one after the other. A `put_` returns where the next goes.
+# Bytes that another object owns, and copies of them in a row. A `put_` returns where the next one goes.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcpy, strlen

@@ -54,6 +54,7 @@ LAYERS = {
     "fastrpc._core": 0,
     "fastrpc._core.convert": 0,
     "fastrpc._core.polling": 0,
+    "fastrpc._core.slices": 0,
     "fastrpc._core.redaction": 0,
     "fastrpc._core.signal_pipe": 0,
     "fastrpc._core.value_types": 0,
