@@ -121,8 +121,6 @@ _CHECKED = Converter({})  # kind "checked": only `bind` can validate
 class _RawSignature(Signature):
     """A signature whose arguments are validated together, by a JSON Schema."""
 
-    __slots__ = ("validator",)
-
     validator: Validator | None
     """None for `ANY_OBJECT`, which every call's arguments satisfy."""
     binds_whole = True
