@@ -66,28 +66,11 @@ cdef extern from *:
         *size = static_cast<Py_ssize_t>(view.size());
     }
 
-    static inline int64_t integer(const dom::element &value) {
-        int64_t number = 0;
-        if (value.get_int64().get(number)) { number = 0; }
-        return number;
-    }
-
-    static inline uint64_t large_integer(const dom::element &value) {
-        uint64_t number = 0;
-        if (value.get_uint64().get(number)) { number = 0; }
-        return number;
-    }
-
-    static inline double real(const dom::element &value) {
-        double number = 0;
-        if (value.get_double().get(number)) { number = 0; }
-        return number;
-    }
-
-    static inline bool truth(const dom::element &value) {
-        bool answer = false;
-        if (value.get_bool().get(answer)) { answer = false; }
-        return answer;
+    // A number or a truth value; 0 or false of another type.
+    template <typename Scalar> static inline Scalar scalar(const dom::element &value) {
+        Scalar found = 0;
+        if (value.get(found)) { found = 0; }
+        return found;
     }
 
     // How many elements an array has; simdjson counts no further than UNCOUNTED.
@@ -249,7 +232,7 @@ cdef extern from *:
     int parse "fastrpc::parse"(Parser& parser, const char* line, size_t size, Element& root) noexcept
     char kind_of "fastrpc::kind"(const Element& value) noexcept
     void text_of "fastrpc::text"(const Element& value, const char** data, Py_ssize_t* size) noexcept
-    int64_t integer_of "fastrpc::integer"(const Element& value) noexcept
-    uint64_t large_integer_of "fastrpc::large_integer"(const Element& value) noexcept
-    double real_of "fastrpc::real"(const Element& value) noexcept
-    bint truth_of "fastrpc::truth"(const Element& value) noexcept
+    int64_t integer_of "fastrpc::scalar<int64_t>"(const Element& value) noexcept
+    uint64_t large_integer_of "fastrpc::scalar<uint64_t>"(const Element& value) noexcept
+    double real_of "fastrpc::scalar<double>"(const Element& value) noexcept
+    bint truth_of "fastrpc::scalar<bool>"(const Element& value) noexcept
