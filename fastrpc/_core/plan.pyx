@@ -254,12 +254,7 @@ cdef class Plan:
             values[at] = NULL
         fits = (<Quiet> <void*> bind_message)(self, message, values)
         if fits > 0:
-            result = self.enter(
-                <PyObject*> self.function,
-                values,
-                self.positional | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                self.keyword_names,
-            )
+            result = entered(self, values, self.positional)
         elif fits == 0:
             result = <PyObject*> MISFIT
             Py_XINCREF(result)
@@ -294,12 +289,7 @@ cdef class Plan:
 
     cdef PyObject* invoke(self, PyObject** values) noexcept:
         """Call the function with what bind() has bound, and what was put beside it; as call() does."""
-        return self.enter(
-            <PyObject*> self.function,
-            values,
-            (self.positional + (self.context_at >= 0)) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-            self.keyword_names,
-        )
+        return entered(self, values, self.positional + (self.context_at >= 0))
 
     cdef void release(self, PyObject** values) noexcept:
         """Give back what bind() has bound."""
@@ -376,12 +366,7 @@ cdef class Plan:
         if made == call.count:
             for at in range(made, self.count):
                 values[order[at]] = <PyObject*> self.defaults[order[at]]
-            result = self.enter(
-                <PyObject*> self.function,
-                values,
-                self.positional | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                self.keyword_names,
-            )
+            result = entered(self, values, self.positional)
         elif PyErr_Occurred() == NULL:
             result = <PyObject*> MISFIT
             Py_XINCREF(result)
@@ -513,6 +498,12 @@ cdef int prepare_for_failures() except -1:
     masked, none_in = redaction.masked, redaction.secrets.none_in
     failures = tracebacks
     return 0
+
+
+cdef inline PyObject* entered(Plan plan, PyObject** values, size_t positional) noexcept:
+    """Call the function with so many values by position, and the others by name."""
+    positional |= PY_VECTORCALL_ARGUMENTS_OFFSET
+    return plan.enter(<PyObject*> plan.function, values, positional, plan.keyword_names)
 
 
 cdef inline PyObject* new_value(Plan plan, Py_ssize_t at, const CallArgument* argument) noexcept:
