@@ -17,7 +17,7 @@ from posix.unistd cimport write
 
 from fastrpc._core.connection cimport Connection
 from fastrpc._core.message cimport Message
-from fastrpc._core.slices cimport Slice, slice_of, text_of
+from fastrpc._core.slices cimport Slice, put_integer, slice_of, text_of
 
 import os
 from time import time
@@ -501,12 +501,7 @@ cdef void put_digits(Lines* lines, int64_t value, int count) noexcept nogil:
 
 
 cdef void put_number(Lines* lines, int64_t value) noexcept nogil:
-    cdef int count = 1
-    cdef int64_t rest = value // 10
-    while rest > 0:
-        count += 1
-        rest //= 10
-    put_digits(lines, value, count)
+    lines.size = put_integer(lines.data + lines.size, value) - lines.data
 
 
 cdef void put_milliseconds(Lines* lines, double us) noexcept nogil:

@@ -18,7 +18,7 @@ from os import urandom
 
 from fastrpc._core.python_api cimport owned
 from fastrpc._core.recorder cimport Record, RecordBatch, stage
-from fastrpc._core.slices cimport Slice, put_bytes, put_literal, put_slice, slice_of, text_of
+from fastrpc._core.slices cimport Slice, put_bytes, put_integer, put_literal, put_slice, slice_of, text_of
 
 from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
 from fastrpc._core.recorder import OUTCOMES as _OUTCOMES
@@ -451,7 +451,7 @@ cdef inline bint are_alike(const Record* one, const Record* other) noexcept nogi
 cdef char* put_call(char* to, const Likely* call, const uint8_t* salt, double rate) noexcept nogil:
     """Write the fields of a call."""
     cdef Record* record = call.record
-    cdef int64_t at = record.began
+    cdef int64_t at = record.times.began
     cdef Text arguments
     cdef Text answer
     begin_text(&arguments, salt, SALT, <const uint8_t*> call.arguments.data, call.arguments.size)
@@ -465,11 +465,11 @@ cdef char* put_call(char* to, const Likely* call, const uint8_t* salt, double ra
         to = put_hash(put_literal(to, b',"result":'), salt + SALT, &answer)
     else:
         to = put_hash(to, salt, &arguments)
-    to = put_tenths(put_literal(to, b',"bind_us":'), stage(record.bound, &at, rate))
-    to = put_tenths(put_literal(to, b',"guard_us":'), stage(record.allowed, &at, rate))
-    to = put_tenths(put_literal(to, b',"run_us":'), stage(record.returned, &at, rate))
+    to = put_tenths(put_literal(to, b',"bind_us":'), stage(record.times.bound, &at, rate))
+    to = put_tenths(put_literal(to, b',"guard_us":'), stage(record.times.allowed, &at, rate))
+    to = put_tenths(put_literal(to, b',"run_us":'), stage(record.times.returned, &at, rate))
     to = put_tenths(put_literal(to, b',"encode_us":'), stage(record.written, &at, rate))
-    to = put_tenths(put_literal(to, b',"total_us":'), (record.written - record.began) / rate)
+    to = put_tenths(put_literal(to, b',"total_us":'), (record.written - record.times.began) / rate)
     to = put_integer(put_literal(to, b',"bytes":'), record.size)
     return put_literal(to, b"}")
 
@@ -483,21 +483,6 @@ cdef char* put_hash(char* to, const uint8_t* salt, Text* content) noexcept nogil
     end_text(way, content, digest)
     hex_of(digest, DIGEST, to)
     return put_literal(to + 2 * DIGEST, b'"}')
-
-
-cdef char* put_integer(char* to, int64_t number) noexcept nogil:
-    """Write a number, 0 for one below."""
-    cdef char text[20]
-    cdef int at = 20
-    if number < 0:
-        number = 0
-    while True:
-        at -= 1
-        text[at] = c"0" + <char> (number % 10)
-        number //= 10
-        if number == 0:
-            break
-    return put_bytes(to, text + at, 20 - at)
 
 
 cdef char* put_tenths(char* to, double number) noexcept nogil:

@@ -9,6 +9,7 @@ from fastrpc._core.context cimport CallContext
 from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.message cimport Message
 from fastrpc._core.plan cimport MOST_PARAMETERS, CallForwarder, Plan
+from fastrpc._core.recorder cimport Stages
 from fastrpc._core.slices cimport Slice
 
 cdef extern from "clock.h":
@@ -44,9 +45,7 @@ cdef struct Steps:
     bint refused               # by the guard
     PyObject* frame            # a FramedPlan, borrowed; NULL: a tool's
     PyObject* line             # of the request, borrowed; NULL unless its recorder keeps content
-    int64_t began              # ticks, as in Record
-    int64_t bound
-    int64_t allowed
+    Stages times
 
 cdef class Connection:
     cdef readonly OutputBuffer output
@@ -92,11 +91,10 @@ cdef class Connection:
     cdef int handle(self, const char* line, Py_ssize_t size) except -1
     cdef int handle_message(self) except -1
     cdef int answer_known(self) except -1
-    cdef int serve_known(self, Plan plan) except -1
     cdef int dispatch(self) except -1
     cdef void learn(self, Plan plan) noexcept
     cdef Plan plan_of(self)
-    cdef bint is_taken(self, const char* id, Py_ssize_t size)
+    cdef bint is_taken(self, Slice id)
     cdef int call(self, Plan plan, Slice id, bint stateless, bint known) except -1
     cdef int record_duration(self, Plan plan) except -1
     cdef int put_text(self, Slice id, str text, int form, bint stateless) except -1
@@ -119,7 +117,7 @@ cdef class Connection:
     cdef int finish(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1
-    cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1
+    cdef int record(self, Plan plan, Steps* steps, Py_ssize_t size) except -1
     cdef int keep_context(self) except -1
     cdef const char* take(self, bytes line) except NULL
     cdef bint is_known(self, const char* text, Py_ssize_t size) noexcept

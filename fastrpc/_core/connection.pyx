@@ -15,7 +15,6 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
-from fastrpc._core.call cimport Call
 from fastrpc._core.call_info cimport CallInfo, info_of_call, put_back
 from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 from fastrpc._core.contained cimport contained
@@ -23,7 +22,7 @@ from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport SESSION_WIRE, STATELESS_WIRE, REQUEST
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text, made_of
-from fastrpc._core.recorder cimport LONGEST_ID, answer_in, line_of
+from fastrpc._core.recorder cimport LONGEST_ID, Record, answer_in, line_of
 from fastrpc._core.slices cimport Slice, slice_of
 
 from fastrpc import forks
@@ -74,7 +73,7 @@ cdef class Connection:
         if (
             message.kind_code == REQUEST
             and (stateless or (message.wire == SESSION_WIRE and self.open))
-            and not ((self.in_flight or self.listening) and self.is_taken(message.id.data, message.id.size))
+            and not ((self.in_flight or self.listening) and self.is_taken(message.id))
         ):
             if message.is_call:
                 plan = self.plan_of()
@@ -138,20 +137,12 @@ cdef class Connection:
     cdef int answer_known(self) except -1:
         """Call the tool of the known line that the message has just read, and write its answer."""
         cdef Plan plan = self.last
-        cdef const Call* call = self.message.call
-        if plan.straight and not (
-            (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
-        ):
-            return self.call(plan, Slice(call.id, call.id_size), self.known_stateless, True)
-        return self.serve_known(plan)
-
-    cdef int serve_known(self, Plan plan) except -1:
-        """The same for a call that has more steps, or is not to be answered here."""
-        cdef const Call* call = self.message.call
-        if self.may_serve(plan) and not (
-            (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
-        ):
-            return self.serve(plan, Slice(call.id, call.id_size), self.known_stateless, True, NULL)
+        cdef Slice id = Slice(self.message.call.id, self.message.call.id_size)
+        if not ((self.in_flight or self.listening) and self.is_taken(id)):
+            if plan.straight:
+                return self.call(plan, id, self.known_stateless, True)
+            if self.may_serve(plan):
+                return self.serve(plan, id, self.known_stateless, True, NULL)
         self.message.take_fast()
         return self.dispatch()
 
@@ -172,12 +163,12 @@ cdef class Connection:
         self.known = False
         return self.last
 
-    cdef bint is_taken(self, const char* id, Py_ssize_t size):
+    cdef bint is_taken(self, Slice id):
         """Is a request with this id still open? An id with escapes is left to the dispatcher."""
         cdef bytes key
-        if memchr(id, c"\\", size) != NULL:
+        if memchr(id.data, c"\\", id.size) != NULL:
             return True
-        key = id[:size]
+        key = id.data[: id.size]
         return PyDict_Contains(self.in_flight, key) or PyDict_Contains(self.listening, key)
 
     # --- a call, now ------------------------------------------------------------------------------------
@@ -298,7 +289,7 @@ cdef class Connection:
         cdef Steps steps
         cdef int fits = 0
         cdef bint here = frame != NULL or self.may_begin(plan)
-        steps.began = self.now if self.now else ticks()
+        steps.times.began = self.now if self.now else ticks()
         steps.values = vector + 1
         steps.refused = False
         steps.stateless = stateless
@@ -315,10 +306,10 @@ cdef class Connection:
             memcpy(room, id.data, ID_ROOM)
             steps.id.data = room
         fits = plan.bind(self.message, self.order if known else NULL, steps.values)
-        steps.bound = steps.allowed = 0
+        steps.times.bound = steps.times.allowed = 0
         steps.line = NULL
         if plan.recorder is not None:
-            steps.bound = steps.allowed = ticks()
+            steps.times.bound = steps.times.allowed = ticks()
             if plan.recorder.keeps_content:
                 line = line_of(self.message)
                 steps.line = <PyObject*> line
@@ -354,7 +345,7 @@ cdef class Connection:
         cdef object result = None
         cdef object error = None
         if plan.gate is not None or plan.adaptive:
-            steps.allowed = ticks()
+            steps.times.allowed = ticks()
         made = plan.invoke(steps.values)
         if made == NULL:
             error = take_raised()
@@ -362,7 +353,7 @@ cdef class Connection:
             result = <object> made
             Py_DECREF(result)
         if plan.adaptive:
-            self.now = steps.allowed
+            self.now = steps.times.allowed
             self.record_duration(plan)
         return self.finish(plan, steps, None, result, error)
 
@@ -380,7 +371,7 @@ cdef class Connection:
             bound = None
             error = self.delegate.binding_failed(failure)
         if plan.recorder is not None:
-            steps.bound = steps.allowed = ticks()
+            steps.times.bound = steps.times.allowed = ticks()
         if type(bound) is str and plan.around is not None and plan.guard is None:
             bound = arguments  # hooks may mend them; a guard had to see how
         if type(bound) is str:
@@ -447,7 +438,7 @@ cdef class Connection:
         the call is not asked: `serve` has run it by then."""
         cdef PyObject* made = PyObject_CallOneArg(plan.guard, info)
         cdef object decision
-        steps.allowed = ticks()
+        steps.times.allowed = ticks()
         if made == NULL:
             steps.refused = True
             put_back(plan, info)
@@ -460,7 +451,7 @@ cdef class Connection:
         self.now = 0
         context.keep()
         info.keep()
-        self.delegate.call_deferred(plan, info, decision, steps.began)
+        self.delegate.call_deferred(plan, info, decision, steps.times.began)
         return False
 
     cdef int conclude(
@@ -479,7 +470,7 @@ cdef class Connection:
             if outcome == CALL_RAISED:
                 error = result
         if plan.adaptive:
-            self.now = steps.allowed if steps.allowed else steps.began
+            self.now = steps.times.allowed if steps.times.allowed else steps.times.began
             self.record_duration(plan)
         return self.finish(plan, steps, context, result, error)
 
@@ -488,11 +479,10 @@ cdef class Connection:
     ) except -1:
         """Write the answer and record the call. `error`: what was raised, or an ArgumentError's text."""
         cdef long long before = self.output.written()
-        cdef int64_t returned = 0
         cdef object flush = None
         cdef bint used = False
         if plan.recorder is not None:
-            returned = ticks()
+            steps.times.returned = ticks()
             if plan.recorder.keeps_content:  # the answer lies here until it is recorded
                 flush, self.flush = self.flush, None
         if context is not None:
@@ -525,18 +515,22 @@ cdef class Connection:
         if steps.refused:
             self.last_outcome = "refused"
         if plan.recorder is not None:
-            self.record(plan, steps, returned, self.output.written() - before)
+            self.record(plan, steps, self.output.written() - before)
             if flush is not None:
                 self.flush = flush
         return 0
 
-    cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1:
+    cdef int record(self, Plan plan, Steps* steps, Py_ssize_t size) except -1:
         cdef bytes sent = answer_in(self.output, size, steps.id.size) if plan.recorder.keeps_content else None
-        return plan.recorder.put(
-            plan.kind_code, steps.began, steps.bound, steps.allowed, returned, size, self.last_outcome,
-            plan.target, steps.id.data[: steps.id.size], self.principal,
-            <bytes> (<object> steps.line if steps.line else None), sent,
-        )
+        cdef bytes line = <bytes> steps.line if steps.line else None
+        cdef bytes id = steps.id.data[: steps.id.size]
+        cdef Record record
+        record.kind = plan.kind_code
+        record.times = steps.times
+        record.size = size
+        record.name, record.id = <PyObject*> plan.target, <PyObject*> id
+        record.principal = <PyObject*> self.principal
+        return plan.recorder.put(&record, self.last_outcome, line, sent)
 
     cdef int keep_context(self) except -1:
         """The read buffer is used again while a function runs: its Context needs a copy of its request."""
@@ -626,7 +620,7 @@ cdef bint put_framed(OutputBuffer output, Steps* steps, object result) except -1
 cdef int hand_over(Connection self, Plan plan, Steps* steps, Message message, object bound) except -1:
     """Have the dispatcher make a call that may not begin here; its arguments are bound."""
     self.now = 0
-    self.delegate.call_bound(message, plan, bound, steps.stateless, steps.began)
+    self.delegate.call_bound(message, plan, bound, steps.stateless, steps.times.began)
     return 0
 
 

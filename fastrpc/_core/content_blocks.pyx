@@ -9,7 +9,8 @@ from binascii import b2a_base64
 
 from fastrpc._core cimport connection as serving
 from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection
-from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, OutputBuffer, put_quoted
+from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, OutputBuffer, append
+from fastrpc._core.encoder cimport put_quoted
 from fastrpc._core.plan cimport Plan
 from fastrpc._core.slices cimport Slice
 
@@ -20,19 +21,7 @@ cdef object IMAGE = Image
 cdef object TOOL_RESULT = ToolResult
 cdef object base64 = b2a_base64
 
-cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
-cdef const char* CONTENT = b',"result":{"content":['
-cdef const char* TEXT_BLOCK = b'{"type":"text","text":'
-cdef const char* IMAGE_BLOCK = b'{"type":"image","data":"'
-cdef const char* MIME_TYPE = b'","mimeType":'
-cdef const char* WRAPPED = b',"structuredContent":{"result":'
 cdef enum:
-    OPEN_SIZE = 22
-    CONTENT_SIZE = 22
-    TEXT_BLOCK_SIZE = 22
-    IMAGE_BLOCK_SIZE = 24
-    MIME_TYPE_SIZE = 13
-    WRAPPED_SIZE = 31
     CONTENT_END_SIZE = 3         # "}] closes a text block, and begins every tail
 
 
@@ -92,7 +81,7 @@ cdef bint put_parts(Connection connection, Slice id, object parts, int form, bin
     """Answer with a block for each part; in the wrapped form they are structured content, too."""
     cdef OutputBuffer output = connection.output
     cdef Py_ssize_t held = output.end - output.start
-    cdef Py_ssize_t begin = held + OPEN_SIZE + id.size + CONTENT_SIZE - 1  # of the array
+    cdef Py_ssize_t begin        # of the array
     cdef Py_ssize_t size
     cdef Slice tail = connection.tails[FORMS * stateless + form]
     cdef bint written = False
@@ -100,21 +89,22 @@ cdef bint put_parts(Connection connection, Slice id, object parts, int form, bin
         if not is_simple(part):
             return False
     try:
-        output.put(OPEN, OPEN_SIZE)
+        append(output, b'{"jsonrpc":"2.0","id":')
         output.put(id.data, id.size)
-        output.put(CONTENT, CONTENT_SIZE)
+        append(output, b',"result":{"content":[')
+        begin = output.end - output.start - 1
         for part in parts:
             put_block(output, part)
-            output.put(b",", 1)
+            append(output, b",")
         if parts:
             output.end -= 1
-        output.put(b"]", 1)
+        append(output, b"]")
         if form == FORM_WRAPPED:
             size = output.end - output.start - begin
-            output.put(WRAPPED, WRAPPED_SIZE)
+            append(output, b',"structuredContent":{"result":')
             output.reserve(size)  # now: it may move what is copied
             output.put(output.buffer + output.start + begin, size)
-            output.put(b"}", 1)
+            append(output, b"}")
         output.put(tail.data + CONTENT_END_SIZE, tail.size - CONTENT_END_SIZE)
         written = True
     except UnicodeEncodeError:
@@ -145,18 +135,18 @@ cdef int put_block(OutputBuffer output, object part) except -1:
     """Write the block of a part that is_simple()."""
     cdef bytes data
     if type(part) is str:
-        output.put(TEXT_BLOCK, TEXT_BLOCK_SIZE)
+        append(output, b'{"type":"text","text":')
         put_quoted(output, <str> part)
     elif type(part) is TEXT:
-        output.put(TEXT_BLOCK, TEXT_BLOCK_SIZE)
+        append(output, b'{"type":"text","text":')
         put_quoted(output, part.text)
     else:
         data = base64(part.data, newline=False)
-        output.put(IMAGE_BLOCK, IMAGE_BLOCK_SIZE)
+        append(output, b'{"type":"image","data":"')
         output.put(<char*> data, len(data))
-        output.put(MIME_TYPE, MIME_TYPE_SIZE)
+        append(output, b'","mimeType":')
         put_quoted(output, part.mime_type)
-    return output.put(b"}", 1)
+    return append(output, b"}")
 
 
 serving.put_content = put

@@ -1,5 +1,7 @@
 # The output buffer of a connection: answers go in, a transport takes the bytes out.
 
+from libc.string cimport strlen
+
 from fastrpc._core.slices cimport Slice
 
 cdef enum:
@@ -35,6 +37,10 @@ cdef class OutputBuffer:
     cdef bint put_value_result(self, Slice id, object value, int form, Slice tail, bint is_made) except -1
     cdef bint put_framed(self, Slice id, bytes head, str text, bytes tail) except -1
     cdef int grow(self, Py_ssize_t size) except -1
+
+cdef inline int append(OutputBuffer output, const char* text) except -1:
+    """The size is known when this is compiled."""
+    return output.put(text, strlen(text))
 
 cdef bint put_json(OutputBuffer output, object value) except -1
 

@@ -9,7 +9,7 @@ clock, no logging. Which results there are, and what orjson makes of them: `fast
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memmove, strlen
+from libc.string cimport memcpy, memmove
 
 from fastrpc._core.slices cimport Slice, put_bytes, put_literal, put_slice, slice_of
 
@@ -237,7 +237,7 @@ cdef class OutputBuffer:
         Returns False, with nothing written, for a text that is none: it holds half a surrogate pair.
         """
         cdef Py_ssize_t held = self.end - self.start
-        self.put(b'{"jsonrpc":"2.0","id":', OPEN_SIZE)
+        append(self, b'{"jsonrpc":"2.0","id":')
         self.put(id.data, id.size)
         self.put(<char*> head, len(head))
         try:
@@ -314,8 +314,7 @@ def plain_json(value):
 def result_of(value, int form, bytes tail not None):
     """Return the result that Output.value() writes, alone, or None. `tail` has no envelope to close."""
     cdef OutputBuffer output = OutputBuffer.__new__(OutputBuffer)
-    cdef const char* begin = b'{"content":[{"type":"text","text":"'
-    output.put(begin, strlen(begin))
+    append(output, b'{"content":[{"type":"text","text":"')
     if type(value) is str or not finish_value(output, 0, value, form, slice_of(tail)):
         return None
     return output.take()

@@ -137,7 +137,8 @@ cdef class UpstreamRoute(AnswerSink):
             connection.output.put_json_text(steps.id, text, connection.tails[FORMS * call.stateless + form])
         connection.last_outcome = "tool_error" if is_error else "ok"
         if (<Plan> call.plan).recorder is not None:
-            connection.record(call.plan, &steps, ticks(), connection.output.written() - before)
+            steps.times.returned = ticks()
+            connection.record(call.plan, &steps, connection.output.written() - before)
         return 0
 
     cdef int written(self, Connection connection) except -1:
@@ -194,7 +195,7 @@ cdef class UpstreamRoute(AnswerSink):
         request.is_call = False  # its result is wanted as a dict
         call.leave()
         call.connection.delegate.call_bound(
-            message, call.plan, [request], call.stateless, call.began, is_allowed=True
+            message, call.plan, [request], call.stateless, call.times.began, is_allowed=True
         )
 
 
@@ -228,11 +229,11 @@ cdef class ToolForwarder(CallForwarder):
         arguments = message.arguments_text()
         if memchr(arguments.data, c"\n", arguments.size) != NULL:
             return False  # of a body over HTTP: white space in JSON, but the end of a line here
-        steps.began = steps.bound = steps.allowed = ticks()
+        steps.times.began = steps.times.bound = steps.times.allowed = ticks()
         if plan.gate is not None:  # the last condition: a call that it allows is counted
             if not plan.gate.allows(connection.principal, plan.target, None, NULL):
                 return False
-            steps.allowed = ticks()
+            steps.times.allowed = ticks()
         call = ForwardedCall.__new__(ForwardedCall)
         call.route = self.route
         call.line = message.line.data[: message.line.size]

@@ -55,9 +55,7 @@ cdef class ConnectionCall(InFlightCall):
             self.frame = <FramedPlan> steps.frame
         if steps.line != NULL:
             self.recorded_line = <bytes> steps.line
-        self.began = steps.began
-        self.bound = steps.bound
-        self.allowed = steps.allowed
+        self.times = steps.times
         self.key = self.id
         if memchr(steps.id.data, c"\\", steps.id.size):
             self.key = connection.delegate.key_of(self.id)
@@ -77,9 +75,7 @@ cdef class ConnectionCall(InFlightCall):
         steps.refused = False
         steps.frame = NULL if self.frame is None else <PyObject*> self.frame
         steps.line = NULL if self.recorded_line is None else <PyObject*> self.recorded_line
-        steps.began = self.began
-        steps.bound = self.bound
-        steps.allowed = self.allowed
+        steps.times = self.times
 
     # Sending an answer may close the connection, which has no dispatcher from then on: it is looked up first.
     # The caller ends further calls after this one, so an exception in a callback stops neither.
@@ -114,7 +110,8 @@ cdef class ConnectionCall(InFlightCall):
             connection.last_outcome = self.outcome or "cancelled"
             try:
                 if (<Plan> self.plan).recorder is not None:
-                    connection.record(self.plan, &steps, ticks(), 0)
+                    steps.times.returned = ticks()
+                    connection.record(self.plan, &steps, 0)
                 dispatcher.requests.check_idle()
                 dispatcher.requests.dropped()
             except KeyboardInterrupt:
@@ -182,7 +179,7 @@ cdef int wait(
         if context.link is not None:  # it has been read before
             context._call_for(context.link.request)
     if plan.tool.timeout_seconds is not None:
-        call.limit(connection.loop, connection.seconds_since(steps.began))
+        call.limit(connection.loop, connection.seconds_since(steps.times.began))
     task.on_done = call
     return 0
 

@@ -1,6 +1,7 @@
 # Bytes that another object owns, and copies of them in a row. A `put_` returns where the next one goes.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy, strlen
 
 cdef extern from "Python.h":
@@ -30,3 +31,17 @@ cdef inline char* put_slice(char* to, Slice found) noexcept nogil:
 cdef inline char* put_literal(char* to, const char* text) noexcept nogil:
     """The size is known when this is compiled."""
     return put_bytes(to, text, strlen(text))
+
+cdef inline char* put_integer(char* to, int64_t number) noexcept nogil:
+    """Write a number, 0 for one below."""
+    cdef char text[20]
+    cdef int at = 20
+    if number < 0:
+        number = 0
+    while True:
+        at -= 1
+        text[at] = c"0" + <char> (number % 10)
+        number //= 10
+        if number == 0:
+            break
+    return put_bytes(to, text + at, 20 - at)
