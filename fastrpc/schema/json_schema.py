@@ -30,13 +30,7 @@ if TYPE_CHECKING:
     from fastrpc.schema.converters import Schema
     from fastrpc.schema.signature import FunctionFacts
 
-_BY_TYPE = {
-    "integer": PLAIN[int],
-    "number": PLAIN[float],
-    "boolean": PLAIN[bool],
-    "array": PLAIN[list],
-    "object": PLAIN[dict],
-}
+_BY_TYPE = {PLAIN[kind].schema["type"]: PLAIN[kind] for kind in (int, float, bool, list, dict)}
 
 
 class Validator:
