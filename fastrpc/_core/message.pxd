@@ -82,7 +82,6 @@ cdef class Message:
     cdef str target_str(self)
     cdef int read_whole(self) except -1
     cdef int remember_meta(self) except -1
-    cdef int grow(self, Py_ssize_t capacity) except -1
     cdef int fit(self, Py_ssize_t size) except -1
     cdef int classify(self) except -1
     cdef int count_containers(self) except -1

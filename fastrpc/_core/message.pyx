@@ -98,12 +98,6 @@ cdef class Message:
         if self.document != NULL:
             delete_document(inside(self))
 
-    cdef int grow(self, Py_ssize_t capacity) except -1:
-        if simdjson.allocate(inside(self).parser, capacity, MAX_DEPTH) != simdjson.SIMDJSON_SUCCESS:
-            raise MemoryError
-        self.capacity = capacity
-        return 0
-
     # --- reading ----------------------------------------------------------------------------------
 
     cdef int read_line(self, const char* line, Py_ssize_t size) except -1:
@@ -183,7 +177,9 @@ cdef class Message:
         while capacity < size:
             capacity *= 2
         if capacity != self.capacity:
-            self.grow(capacity)
+            if simdjson.allocate(inside(self).parser, capacity, MAX_DEPTH) != simdjson.SIMDJSON_SUCCESS:
+                raise MemoryError
+            self.capacity = capacity
         return 0
 
     cdef int classify(self) except -1:
@@ -203,7 +199,7 @@ cdef class Message:
 
     cdef int count_containers(self) except -1:
         """Refuse a message that would become too many Python objects. What wants no answer is ignored."""
-        if simdjson.containers_of(inside(self).parser, self.line.data) <= MAX_CONTAINERS:
+        if simdjson.nesting_of(inside(self).parser, self.line.data).containers <= MAX_CONTAINERS:
             return 0
         self.is_call = self.is_list = self.is_read = self.is_prompt = False
         if self.kind_code == NOTIFICATION or self.kind_code == RESPONSE:
@@ -422,7 +418,7 @@ cdef class Message:
     cdef int read_deep(self) except -1:
         """Exactly 128 levels are allowed, which simdjson's limit cannot say: it counts no empty ones."""
         cdef int error
-        if simdjson.depth_of(inside(self).parser, self.line.data) > MAX_DEPTH:
+        if simdjson.nesting_of(inside(self).parser, self.line.data).depth > MAX_DEPTH:
             return 0
         if simdjson.allocate(inside(self).parser, self.capacity, MAX_DEPTH + 1) != simdjson.SIMDJSON_SUCCESS:
             raise MemoryError
@@ -444,7 +440,7 @@ cdef class Message:
         cdef const char* line = self.line.data
         cdef Py_ssize_t size = self.line.size
         cdef Py_ssize_t marks = simdjson.marks_of(inside(self).parser, line, size)
-        if marks == 0 or simdjson.depth_of(inside(self).parser, line) > MAX_DEPTH:
+        if marks == 0 or simdjson.nesting_of(inside(self).parser, line).depth > MAX_DEPTH:
             return 0
         marked = PyBytes_FromStringAndSize(NULL, size + marks + SPARE)
         self.capacity = -1

@@ -26,27 +26,22 @@ cdef extern from *:
         return error ? error : static_cast<int>(parser.doc.allocate(size));
     }
 
-    // How deep the line nests, an empty array or object included, by the first stage's marks alone.
-    static inline Py_ssize_t depth(const dom::parser &parser, const char *line) {
-        const auto &stage = *parser.implementation;
-        Py_ssize_t level = 0, deepest = 0;
-        for (uint32_t at = 0; at < stage.n_structural_indexes; ++at) {
-            char mark = line[stage.structural_indexes[at]];
-            if (mark == '{' || mark == '[') { if (++level > deepest) { deepest = level; } }
-            else if (mark == '}' || mark == ']') { --level; }
-        }
-        return deepest;
-    }
+    // How deep a line nests, and how many arrays and objects it has, empty ones included.
+    struct Nesting { Py_ssize_t depth = 0, containers = 0; };
 
-    // How many arrays and objects are in the line.
-    static inline Py_ssize_t containers(const dom::parser &parser, const char *line) {
+    // By the first stage's marks alone.
+    static inline Nesting nesting(const dom::parser &parser, const char *line) {
         const auto &stage = *parser.implementation;
-        Py_ssize_t count = 0;
+        Nesting found;
+        Py_ssize_t level = 0;
         for (uint32_t at = 0; at < stage.n_structural_indexes; ++at) {
             char mark = line[stage.structural_indexes[at]];
-            count += mark == '{' || mark == '[';
+            if (mark == '{' || mark == '[') {
+                ++found.containers;
+                if (++level > found.depth) { found.depth = level; }
+            } else if (mark == '}' || mark == ']') { --level; }
         }
-        return count;
+        return found;
     }
 
     // simdjson's letter for a value's type; # for an integer beyond 64 bits, a marked string: see numbers.h.
@@ -193,6 +188,10 @@ cdef extern from *:
     int SIMDJSON_NUMBER_ERROR "simdjson::NUMBER_ERROR"
     int SIMDJSON_BIGINT_ERROR "simdjson::BIGINT_ERROR"
 
+    cdef struct Nesting "fastrpc::Nesting":
+        Py_ssize_t depth
+        Py_ssize_t containers
+
     cdef cppclass Element "simdjson::dom::element":
         Element() noexcept
 
@@ -227,8 +226,7 @@ cdef extern from *:
     Py_ssize_t UNCOUNTED "fastrpc::UNCOUNTED"
     Py_ssize_t size_of "fastrpc::size_of"(const Element& array) noexcept
     int allocate "fastrpc::allocate"(Parser& parser, size_t size, size_t depth) noexcept
-    Py_ssize_t containers_of "fastrpc::containers"(const Parser& parser, const char* line) noexcept
-    Py_ssize_t depth_of "fastrpc::depth"(const Parser& parser, const char* line) noexcept
+    Nesting nesting_of "fastrpc::nesting"(const Parser& parser, const char* line) noexcept
     int parse "fastrpc::parse"(Parser& parser, const char* line, size_t size, Element& root) noexcept
     char kind_of "fastrpc::kind"(const Element& value) noexcept
     void text_of "fastrpc::text"(const Element& value, const char** data, Py_ssize_t* size) noexcept
