@@ -11,10 +11,11 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport int64_t, uint16_t
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy, strlen
 from libc.time cimport strftime, time_t, tm
 from posix.unistd cimport write
 
+from fastrpc._core.clock cimport clock, ticks
 from fastrpc._core.connection cimport Connection
 from fastrpc._core.message cimport Message
 from fastrpc._core.slices cimport Slice, put_integer, slice_of, text_of
@@ -23,10 +24,6 @@ import os
 from time import time
 
 from fastrpc._core.recorder import OUTCOMES as _OUTCOMES
-
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
-    int64_t c_ticks "fastrpc_ticks"() noexcept nogil
 
 cdef extern from "printable.h":
     Py_ssize_t printable "fastrpc_printable"(
@@ -77,11 +74,6 @@ for _position in range(len(_OUTCOMES)):
     NAMES[_position] = slice_of(NAME_TEXTS[_position])
 
 
-def ticks():
-    """Return the time in ticks, as records have it."""
-    return c_ticks()
-
-
 def prepare(Connection connection):
     """Have `call_of` and `take_outcome` tell of the next message of a connection alone."""
     connection.last_outcome = None
@@ -130,8 +122,8 @@ cdef class AccessBuffer:
             raise MemoryError
         self.capacity = capacity
         self.on_first = on_first
-        self.first_clock = c_clock()
-        self.first_ticks = c_ticks()
+        self.first_clock = clock()
+        self.first_ticks = ticks()
 
     def __dealloc__(self):
         PyMem_RawFree(self.filled)
@@ -210,7 +202,7 @@ cdef class AccessBuffer:
         cdef Py_ssize_t size = sizeof(Record)
         cdef char* to
         cdef int at
-        record.ended = c_ticks()
+        record.ended = ticks()
         record.port = -1
         texts[HOST] = Slice("", 0)
         if client:
@@ -256,9 +248,9 @@ cdef class AccessBuffer:
         cdef Py_ssize_t written = 0
         cdef int problem = 0
         cdef Lines* lines = &self.lines
-        cdef double rate = <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
+        cdef double rate = <double> (ticks() - self.first_ticks) / (clock() - self.first_clock + 1)
         cdef int64_t now_us = <int64_t> (time() * 1e6)
-        cdef int64_t now = c_ticks()
+        cdef int64_t now = ticks()
         self.filled, self.other, self.used = self.other, records, 0
         lines.size = 0
         lines.failed = False
@@ -294,7 +286,7 @@ cdef class NotedAnswers:
         self.log_unshared = log_unshared
 
     def answer(self, head, bytes body, headers, client=None):
-        cdef int64_t began = c_ticks()
+        cdef int64_t began = ticks()
         answer = self.function(head, body, headers, client)
         served, self.served = self.served, None
         if answer is None:
@@ -485,10 +477,7 @@ cdef inline void put(Lines* lines, const char* data, Py_ssize_t size) noexcept n
 
 
 cdef void put_name(Lines* lines, const char* name) noexcept nogil:
-    while name[0]:
-        lines.data[lines.size] = name[0]
-        lines.size += 1
-        name += 1
+    put(lines, name, strlen(name))
 
 
 cdef void put_digits(Lines* lines, int64_t value, int count) noexcept nogil:

@@ -24,6 +24,7 @@ from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_res
 from fastrpc._core.call_writer cimport CallWriter
 from fastrpc._core.client_request cimport EXCERPT, INTERRUPTIONS, AnswerSink, PendingRequest, Resumptions
 from fastrpc._core.client_request cimport refusal, report, sent_id, text_of, unreadable
+from fastrpc._core.clock cimport clock
 from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
@@ -33,9 +34,6 @@ from fastrpc._core.polling cimport SIGNAL_MILLISECONDS, poll, pollfd, sched_yiel
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
 from fastrpc.json_encoding import message_json, to_json, unsendable
 from fastrpc.protocol.damaged_page import readable_page
-
-cdef extern from "clock.h":
-    int64_t clock "fastrpc_clock"() noexcept nogil
 
 cdef enum:
     READ_SIZE = 64 * 1024

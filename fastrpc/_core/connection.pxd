@@ -12,10 +12,6 @@ from fastrpc._core.plan cimport MOST_PARAMETERS, CallForwarder, Plan
 from fastrpc._core.recorder cimport Stages
 from fastrpc._core.slices cimport Slice
 
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
-    int64_t ticks "fastrpc_ticks"() noexcept nogil
-
 # Which suffix of the connection follows a text: first those of SESSION_WIRE, then those of STATELESS_WIRE.
 cdef extern from "raised.h":
     object take_raised "fastrpc_take_raised"()

@@ -16,6 +16,7 @@ from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
 from fastrpc._core.call_info cimport CallInfo, info_of_call, put_back
+from fastrpc._core.clock cimport clock, ticks
 from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 from fastrpc._core.contained cimport contained
 from fastrpc._core.context cimport CallContext, new_context
@@ -46,7 +47,7 @@ cdef class Connection:
     def __init__(self, tuple session_suffixes, tuple stateless_suffixes):
         """The suffixes follow the text of a result, by its form, with the newline at the end."""
         cdef Py_ssize_t at
-        self.first_clock = c_clock()
+        self.first_clock = clock()
         self.first_ticks = ticks()
         self.output = OutputBuffer()
         self.message = Message()
@@ -540,7 +541,7 @@ cdef class Connection:
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""
-        cdef double rate = <double> (ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
+        cdef double rate = <double> (ticks() - self.first_ticks) / (clock() - self.first_clock + 1)
         return <int64_t> (count / rate)
 
     # --- for Python -------------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult
 from fastrpc._core.client_request cimport AnswerSink, PendingRequest
 from fastrpc._core.client_stream cimport MOST_UNSENT, ClientStream
-from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps, ticks
+from fastrpc._core.clock cimport ticks
+from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Message

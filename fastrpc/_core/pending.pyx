@@ -11,7 +11,8 @@ from cpython.ref cimport Py_INCREF
 from libc.string cimport memchr
 
 from fastrpc._core cimport connection as serving
-from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps, ticks
+from fastrpc._core.clock cimport ticks
+from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps
 from fastrpc._core.contained cimport contained
 from fastrpc._core.context cimport CallContext, InFlightCall
 from fastrpc._core.encoder cimport ID_ROOM

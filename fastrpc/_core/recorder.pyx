@@ -18,16 +18,14 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.string cimport memchr
 
+from fastrpc._core.clock cimport clock
+from fastrpc._core.clock cimport ticks as c_ticks
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.message cimport Message
 from fastrpc._core.slices cimport Slice
 
 from time import time
-
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
-    int64_t c_ticks "fastrpc_ticks"() noexcept nogil
 
 OUTCOMES = (
     "ok",
@@ -70,15 +68,8 @@ class DecidedLine(bytes):
 
 
 cdef class CallRecord:
-    """One call that has been answered, or whose client wants no answer any more (see recorder.pyi).
-
-    `kind` is tool, resource, prompt or completion; `name` the tool's, the prompt's, or the URI; `id` the
-    JSON text of the request's id; `principal` the authenticated principal; `outcome` one of `OUTCOMES`;
-    `started_at` seconds since 1970. The stages are in microseconds: `bind_us`, `guard_us`, `run_us`,
-    `encode_us`, together `total_us`. `size` is that of the answer, in bytes. `arguments` and `answer` are
-    bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI. `decided` is what a
-    guard has decided about the call (`CallInfo.decided`), or None.
-    """
+    """One call that has been answered, or whose client wants no answer any more. What its attributes are,
+    recorder.pyi says."""
 
     def renamed(self, str name not None):
         """Return a copy with another name: the one that a mounted server has for what was called."""
@@ -156,7 +147,7 @@ cdef class Recorder:
         self.capacity = capacity
         self.on_first = on_first
         self.on_full = None
-        self.first_clock = c_clock()
+        self.first_clock = clock()
         self.first_ticks = c_ticks()
         self.first_time = time()
         self.reader = Message()
@@ -243,7 +234,7 @@ cdef class Recorder:
 
     cdef double rate(self):
         """Return how many ticks a microsecond has."""
-        return 1000 * <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
+        return 1000 * <double> (c_ticks() - self.first_ticks) / (clock() - self.first_clock + 1)
 
     def take(self, Py_ssize_t limit=1024):
         """Take at most so many records out of the ring, the oldest first."""
@@ -336,7 +327,6 @@ cdef bytes line_of(Message message):
 
 
 def line_read_by(Message message not None):
-    """Return the line that a message has read, as it came."""
     return line_of(message)
 
 

@@ -19,8 +19,8 @@ from posix.unistd cimport read, write
 
 from fastrpc import forks
 
+from fastrpc._core.clock cimport clock
 from fastrpc._core.connection cimport Connection
-from fastrpc._core.connection cimport c_clock as clock
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
@@ -251,18 +251,14 @@ cdef class Stream:
     cdef bint has_read_much(self, int64_t until) noexcept:
         """A read was full. Say whether the pump has to stop: a client that sends faster than it is answered
         never leaves nothing to read, and blank lines or a part of a line count as none."""
-        if not self.wide:
-            self.make_room()
+        if not self.wide:  # messages are large or many: give the pipes and the heap room for them
+            self.wide = True
+            # A text of a megabyte is a str of up to four: glibc would give each back to the system, and fault
+            # it in page by page for the next message, at three times the cost of all else.
+            set_thresholds(KEPT_BYTES, KEPT_BYTES)
+            widen(self.input, FOR_LARGE_MESSAGES)
+            widen(self.sink, FOR_LARGE_MESSAGES)
         return signal_seen or (until and clock() > until)
-
-    cdef void make_room(self) noexcept:
-        """Much comes at once, so messages are large or many: give the pipes and the heap room for them."""
-        self.wide = True
-        # A text of a megabyte is a str of up to four: glibc would give each back to the system, and fault it
-        # in page by page for the next message, at three times the cost of all else.
-        set_thresholds(KEPT_BYTES, KEPT_BYTES)
-        widen(self.input, FOR_LARGE_MESSAGES)
-        widen(self.sink, FOR_LARGE_MESSAGES)
 
     cdef int answer_lines(self, int64_t until) except -1:
         """Answer every complete line that has been read, and send the answers."""
@@ -502,7 +498,9 @@ cdef class Stream:
             self.loop.call_soon(self.turn)
         elif outcome == BLOCKED:
             self.watch_input(False)
-            self.watch_output()
+            if not self.writing:
+                self.writing = True
+                self.loop.add_writer(self.sink, self.drained)
         else:
             self.finish(outcome)
         return 0
@@ -513,12 +511,6 @@ cdef class Stream:
         elif self.reading and not wanted:
             self.loop.remove_reader(self.input)
         self.reading = wanted
-        return 0
-
-    cdef int watch_output(self) except -1:
-        if not self.writing:
-            self.writing = True
-            self.loop.add_writer(self.sink, self.drained)
         return 0
 
     def drained(self):
