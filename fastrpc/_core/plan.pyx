@@ -116,7 +116,7 @@ cdef class Plan:
         bint hides_failures=False,
         bint conditional=False,
     ):
-        """Plan calls of `function`, registered as `tool`. What is missing here, plan.pxd says of the attribute.
+        """Plan calls of `function`, registered as `tool`. plan.pxd describes the other attributes.
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where the
         compiled binder cannot serve the tool at all; `loads` what makes the values of the checked ones,

@@ -68,8 +68,15 @@ class DecidedLine(bytes):
 
 
 cdef class CallRecord:
-    """One call that has been answered, or whose client wants no answer any more. What its attributes are,
-    recorder.pyi says."""
+    """One call that has been answered, or whose client wants no answer any more (see recorder.pyi).
+
+    `kind` is tool, resource, prompt or completion; `name` the tool's, the prompt's, or the URI; `id` the
+    JSON text of the request's id; `principal` the authenticated principal; `outcome` one of `OUTCOMES`;
+    `started_at` seconds since 1970. The stages are in microseconds: `bind_us`, `guard_us`, `run_us`,
+    `encode_us`, together `total_us`. `size` is that of the answer, in bytes. `arguments` and `answer` are
+    bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI. `decided` is what a
+    guard has decided about the call (`CallInfo.decided`), or None.
+    """
 
     def renamed(self, str name not None):
         """Return a copy with another name: the one that a mounted server has for what was called."""

@@ -6,6 +6,8 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
+from fastrpc._core.slices cimport Slice
+
 cdef extern from *:
     """
     #include "simdjson.h"
@@ -54,11 +56,12 @@ cdef extern from *:
         return letter;
     }
 
-    static inline void text(const dom::element &value, const char **data, Py_ssize_t *size) {
+    // A `Slice` is that of slices.pxd.
+    template <typename Slice> static inline void text(const dom::element &value, Slice *found) {
         std::string_view view;
         if (value.get_string().get(view)) { view = std::string_view(); }
-        *data = view.data();
-        *size = static_cast<Py_ssize_t>(view.size());
+        found->data = view.data();
+        found->size = static_cast<Py_ssize_t>(view.size());
     }
 
     // A number or a truth value; 0 or false of another type.
@@ -145,7 +148,7 @@ cdef extern from *:
         }
 
         // The next value's text, without white space around it; false at the end.
-        bool next(const char **data, Py_ssize_t *size) noexcept {
+        template <typename Slice> bool next(Slice *found) noexcept {
             char first = line[indexes[at]];
             if (first == '}' || first == ']') { return false; }
             if (keyed) { at += 2; }
@@ -160,24 +163,23 @@ cdef extern from *:
             const char *from = line + indexes[start];
             const char *to = line + indexes[at];
             while (is_space(to[-1])) { --to; }
-            *data = from;
-            *size = to - from;
+            found->data = from;
+            found->size = to - from;
             if (line[indexes[at]] == ',') { ++at; }
             return true;
         }
     };
 
     // The text of the member at `inner` of the object that is the member at `outer` of the line's object.
-    static inline void member_text(
-        const dom::parser &parser, const char *line, Py_ssize_t outer, Py_ssize_t inner,
-        const char **data, Py_ssize_t *size
+    template <typename Slice> static inline void member_text(
+        const dom::parser &parser, const char *line, Py_ssize_t outer, Py_ssize_t inner, Slice *found
     ) {
         Places places;
-        *size = 0;
+        found->size = 0;
         places.begin(parser, line);
-        while (outer-- > 0) { places.next(data, size); }
+        while (outer-- > 0) { places.next(found); }
         places.at += 3;  // key, colon, opening brace
-        do { places.next(data, size); } while (inner-- > 0);
+        do { places.next(found); } while (inner-- > 0);
     }
 
     }  // namespace fastrpc
@@ -212,11 +214,10 @@ cdef extern from *:
 
     cdef cppclass Places "fastrpc::Places":
         void begin(const Parser& parser, const char* line) noexcept
-        bint next(const char** data, Py_ssize_t* size) noexcept
+        bint next(Slice* found) noexcept
 
     void member_text "fastrpc::member_text"(
-        const Parser& parser, const char* line, Py_ssize_t outer, Py_ssize_t inner,
-        const char** data, Py_ssize_t* size
+        const Parser& parser, const char* line, Py_ssize_t outer, Py_ssize_t inner, Slice* found
     ) noexcept
     Py_ssize_t marks_of "fastrpc::marks_of"(const Parser& parser, const char* line, Py_ssize_t size) noexcept
     int parse_marked "fastrpc::parse_marked"(
@@ -229,7 +230,7 @@ cdef extern from *:
     Nesting nesting_of "fastrpc::nesting"(const Parser& parser, const char* line) noexcept
     int parse "fastrpc::parse"(Parser& parser, const char* line, size_t size, Element& root) noexcept
     char kind_of "fastrpc::kind"(const Element& value) noexcept
-    void text_of "fastrpc::text"(const Element& value, const char** data, Py_ssize_t* size) noexcept
+    void text_of "fastrpc::text"(const Element& value, Slice* found) noexcept
     int64_t integer_of "fastrpc::scalar<int64_t>"(const Element& value) noexcept
     uint64_t large_integer_of "fastrpc::scalar<uint64_t>"(const Element& value) noexcept
     double real_of "fastrpc::scalar<double>"(const Element& value) noexcept
