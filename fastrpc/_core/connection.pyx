@@ -139,13 +139,9 @@ cdef class Connection:
         """Call the tool of the known line that the message has just read, and write its answer."""
         cdef Plan plan = self.last
         cdef Slice id = Slice(self.message.call.id, self.message.call.id_size)
-        if not ((self.in_flight or self.listening) and self.is_taken(id)):
-            if plan.straight:
-                return self.call(plan, id, self.known_stateless, True)
-            if self.may_serve(plan):
-                return self.serve(plan, id, self.known_stateless, True, NULL)
-        self.message.take_fast()
-        return self.dispatch()
+        if plan.straight and not ((self.in_flight or self.listening) and self.is_taken(id)):
+            return self.call(plan, id, self.known_stateless, True)
+        return serve_known(self, plan, id)
 
     cdef Plan plan_of(self):
         """Return the plan of the tool that the message names, or None."""
@@ -623,6 +619,14 @@ cdef int hand_over(Connection self, Plan plan, Steps* steps, Message message, ob
     self.now = 0
     self.delegate.call_bound(message, plan, bound, steps.stateless, steps.times.began)
     return 0
+
+
+cdef int serve_known(Connection self, Plan plan, Slice id) except -1:
+    """answer_known() for a call that has more steps, or is not to be answered here."""
+    if self.may_serve(plan) and not ((self.in_flight or self.listening) and self.is_taken(id)):
+        return self.serve(plan, id, self.known_stateless, True, NULL)
+    self.message.take_fast()
+    return self.dispatch()
 
 
 cdef int call_of_long_id(Connection self, Plan plan, bytes id, bint stateless, bint known) except -1:
