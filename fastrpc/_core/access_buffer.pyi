@@ -5,9 +5,6 @@ from typing import Any
 
 from fastrpc._core.connection import Connection
 
-def ticks() -> int:
-    """Return the time in ticks, as records have it."""
-
 def prepare(connection: Connection) -> None:
     """Have `call_of` and `take_outcome` tell of the next message of a connection alone."""
 

@@ -11,38 +11,26 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport int64_t, uint16_t
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy, strlen
+from libc.time cimport strftime, time_t, tm
 from posix.unistd cimport write
 
+from fastrpc._core.clock cimport clock, ticks
 from fastrpc._core.connection cimport Connection
 from fastrpc._core.message cimport Message
+from fastrpc._core.slices cimport Slice, put_integer, slice_of, text_of
 
 import os
 from time import time
 
 from fastrpc._core.recorder import OUTCOMES as _OUTCOMES
 
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
-    int64_t c_ticks "fastrpc_ticks"() noexcept nogil
-
 cdef extern from "printable.h":
     Py_ssize_t printable "fastrpc_printable"(
         const unsigned char* at, const unsigned char* end, char special
     ) noexcept nogil
 
-cdef extern from "Python.h":
-    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
-
 cdef extern from "<time.h>" nogil:
-    ctypedef long time_t
-    cdef struct tm:
-        int tm_sec
-        int tm_min
-        int tm_hour
-        int tm_mday
-        int tm_mon
-        int tm_year
     tm* gmtime_r(const time_t* seconds, tm* found)
 
 cdef enum:
@@ -69,30 +57,21 @@ cdef struct Record:      # its texts follow it
     int outcome          # its place in _OUTCOMES, -1: there was no call to have one
     uint16_t sizes[TEXTS]
 
-cdef struct Text:
-    const char* data
-    Py_ssize_t size
-
 cdef struct Lines:
     char* data
     Py_ssize_t size
     Py_ssize_t capacity
     bint failed          # there is no memory
     int64_t second       # of which `date` is the text
-    char date[20]
+    char date[24]
 
 cdef dict CODES = {outcome: code for code, outcome in enumerate(_OUTCOMES)}
 cdef int PROTOCOL_ERROR = CODES["protocol_error"]
 cdef int OK = CODES["ok"]
-cdef const char* NAMES[11]   # of outcomes
+cdef Slice NAMES[11]         # of outcomes
 cdef tuple NAME_TEXTS = tuple([outcome.encode() for outcome in _OUTCOMES])
 for _position in range(len(_OUTCOMES)):
-    NAMES[_position] = <bytes> NAME_TEXTS[_position]
-
-
-def ticks():
-    """Return the time in ticks, as records have it."""
-    return c_ticks()
+    NAMES[_position] = slice_of(NAME_TEXTS[_position])
 
 
 def prepare(Connection connection):
@@ -143,8 +122,8 @@ cdef class AccessBuffer:
             raise MemoryError
         self.capacity = capacity
         self.on_first = on_first
-        self.first_clock = c_clock()
-        self.first_ticks = c_ticks()
+        self.first_clock = clock()
+        self.first_ticks = ticks()
 
     def __dealloc__(self):
         PyMem_RawFree(self.filled)
@@ -158,20 +137,19 @@ cdef class AccessBuffer:
         str caller,
         str method,
         str name,
-        bytes id,
+        bytes id not None,
         int status,
         outcome,
         int64_t bytes_in,
         int64_t bytes_out,
     ):
         """Note a request that has just been answered; see access_buffer.pyi."""
-        cdef Text texts[TEXTS]
+        cdef Slice texts[TEXTS]
         cdef Record record
         texts[CALLER] = text_of(caller)
         texts[METHOD] = text_of(method)
         texts[NAME] = text_of(name)
-        texts[ID].data = id
-        texts[ID].size = len(id)
+        texts[ID] = slice_of(id)
         record.began = began
         record.status = status
         record.outcome = -1 if outcome is None else CODES[outcome]
@@ -192,25 +170,20 @@ cdef class AccessBuffer:
     ) except -1:
         """Note a request that a connection has answered at once with the HTTP response `answer`. Without a
         `method` it is that of the message that the connection has read since `prepare`."""
-        cdef Text texts[TEXTS]
+        cdef Slice texts[TEXTS]
         cdef Record record
-        cdef Text body
+        cdef Slice body
         cdef bint is_error = False
         texts[CALLER] = text_of(caller)
         if method:
-            texts[METHOD].data = method
-            texts[METHOD].size = len(method)
-            texts[NAME].data = name
-            texts[NAME].size = len(name)
+            texts[METHOD] = slice_of(method)
+            texts[NAME] = slice_of(name)
         elif connection.message.method_name.data == NULL:
-            texts[METHOD].data = "tools/call"
-            texts[METHOD].size = 10
+            texts[METHOD] = Slice("tools/call", 10)
             texts[NAME] = text_of(connection.last.name)
         else:
-            texts[METHOD].data = connection.message.method_name.data
-            texts[METHOD].size = connection.message.method_name.size
-            texts[NAME].data = connection.message.target.data
-            texts[NAME].size = connection.message.target.size if connection.message.is_call else 0
+            texts[METHOD] = connection.message.method_name
+            texts[NAME] = connection.message.target if connection.message.is_call else Slice("", 0)
         body = body_of(answer, len(answer))
         texts[ID] = id_of(body, &is_error)
         record.began = began
@@ -224,15 +197,14 @@ cdef class AccessBuffer:
             record.outcome = PROTOCOL_ERROR if is_error else OK
         return self.put(&record, texts, client)
 
-    cdef int put(self, Record* record, Text* texts, object client) except -1:
+    cdef int put(self, Record* record, Slice* texts, object client) except -1:
         """Copy a record and its texts to where they fit."""
         cdef Py_ssize_t size = sizeof(Record)
         cdef char* to
         cdef int at
-        record.ended = c_ticks()
+        record.ended = ticks()
         record.port = -1
-        texts[HOST].data = ""
-        texts[HOST].size = 0
+        texts[HOST] = Slice("", 0)
         if client:
             host, port = client[0], client[1]
             texts[HOST] = text_of(host)
@@ -276,9 +248,9 @@ cdef class AccessBuffer:
         cdef Py_ssize_t written = 0
         cdef int problem = 0
         cdef Lines* lines = &self.lines
-        cdef double rate = <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
+        cdef double rate = <double> (ticks() - self.first_ticks) / (clock() - self.first_clock + 1)
         cdef int64_t now_us = <int64_t> (time() * 1e6)
-        cdef int64_t now = c_ticks()
+        cdef int64_t now = ticks()
         self.filled, self.other, self.used = self.other, records, 0
         lines.size = 0
         lines.failed = False
@@ -314,7 +286,7 @@ cdef class NotedAnswers:
         self.log_unshared = log_unshared
 
     def answer(self, head, bytes body, headers, client=None):
-        cdef int64_t began = c_ticks()
+        cdef int64_t began = ticks()
         answer = self.function(head, body, headers, client)
         served, self.served = self.served, None
         if answer is None:
@@ -336,36 +308,28 @@ cdef int status_of(const char* answer, Py_ssize_t size) noexcept:
     return (answer[9] - c"0") * 100 + (answer[10] - c"0") * 10 + answer[11] - c"0" if size > 12 else 0
 
 
-cdef Text body_of(const char* answer, Py_ssize_t size) noexcept:
+cdef Slice body_of(const char* answer, Py_ssize_t size) noexcept:
     """Return what follows the head of an answer."""
-    cdef Text body
     cdef const char* at = answer
     cdef const char* end = answer + size
-    body.data = end
-    body.size = 0
     while at < end:
         at = <const char*> memchr(at, c"\r", end - at)
         if at == NULL or end - at < 4:
             break
         if memcmp(at, <const char*> "\r\n\r\n", 4) == 0:
-            body.data = at + 4
-            body.size = end - body.data
-            break
+            return Slice(at + 4, end - at - 4)
         at += 2
-    return body
+    return Slice(end, 0)
 
 
-cdef Text id_of(Text body, bint* is_error) noexcept:
+cdef Slice id_of(Slice body, bint* is_error) noexcept:
     """Return the id that an answer of JSON-RPC begins with, as fastrpc writes it; say if it is an error."""
     cdef const char* prefix = '{"jsonrpc":"2.0","id":'
-    cdef Text id
-    cdef const char* at = body.data + 22
+    cdef const char* begin = body.data + 22
+    cdef const char* at = begin
     cdef const char* end = body.data + body.size
-    id.data = end
-    id.size = 0
     if body.size < 22 or memcmp(body.data, prefix, 22) != 0:
-        return id
-    id.data = at
+        return Slice(end, 0)
     if at[0] == c'"':
         at += 1
         while at < end and at[0] != c'"':
@@ -375,17 +339,9 @@ cdef Text id_of(Text body, bint* is_error) noexcept:
         while at < end and at[0] != c",":
             at += 1
     if at >= end:
-        return id
-    id.size = at - id.data
+        return Slice(begin, 0)
     is_error[0] = end - at > 9 and memcmp(at, <const char*> ',"error":', 9) == 0
-    return id
-
-
-cdef Text text_of(str text) except *:
-    """Return the UTF-8 of a text, which the text keeps."""
-    cdef Text found
-    found.data = PyUnicode_AsUTF8AndSize(text, &found.size)
-    return found
+    return Slice(begin, at - begin)
 
 
 cdef Py_ssize_t cut(const char* data) noexcept:
@@ -404,7 +360,7 @@ cdef void put_all(
     """Write a line for each record; `rate` is ticks a microsecond, `now` the ticks at `now_us`."""
     cdef const char* end = at + used
     cdef Record record
-    cdef Text texts[TEXTS]
+    cdef Slice texts[TEXTS]
     cdef Py_ssize_t size
     cdef int each
     while at < end:
@@ -418,10 +374,7 @@ cdef void put_all(
             size += record.sizes[each]
         if not has_room(lines, 6 * size + NUMBERS):
             return
-        if as_json:
-            put_json(lines, &record, texts, now_us - <int64_t> ((now - record.began) / rate), rate)
-        else:
-            put_columns(lines, &record, texts, now_us - <int64_t> ((now - record.began) / rate), rate)
+        put_line(lines, &record, texts, as_json, now_us - <int64_t> ((now - record.began) / rate), rate)
 
 
 cdef int write_all(int descriptor, Lines* lines, Py_ssize_t* written) noexcept nogil:
@@ -461,79 +414,61 @@ cdef bint has_room(Lines* lines, Py_ssize_t size) noexcept nogil:
     return True
 
 
-cdef void put_columns(
-    Lines* lines, Record* record, Text* texts, int64_t began_us, double rate
+cdef void put_line(
+    Lines* lines, Record* record, Slice* texts, bint as_json, int64_t began_us, double rate
 ) noexcept nogil:
     """Time, peer, caller, method, name, status, outcome, milliseconds, bytes in and out, id."""
+    cdef Slice outcome = NAMES[record.outcome] if record.outcome >= 0 else Slice("", 0)
+    if as_json:
+        put_name(lines, '{"time":"')
     put_time(lines, began_us)
-    put(lines, " ", 1)
-    put_peer(lines, record.port, texts[HOST])
-    put(lines, " ", 1)
-    put_column(lines, texts[CALLER])
-    put_column(lines, texts[METHOD])
-    put_column(lines, texts[NAME])
+    put_name(lines, b'","peer":' if as_json else b" ")
+    put_peer(lines, record.port, texts[HOST], as_json)
+    put_text(lines, ',"caller":', texts[CALLER], as_json)
+    put_text(lines, ',"method":', texts[METHOD], as_json)
+    put_text(lines, ',"name":', texts[NAME], as_json)
+    begin_field(lines, ',"status":', as_json)
     if record.status:
         put_number(lines, record.status)
     else:
-        put(lines, "-", 1)
-    put(lines, " ", 1)
-    if record.outcome >= 0:
-        put_name(lines, NAMES[record.outcome])
-    else:
-        put(lines, "-", 1)
-    put(lines, " ", 1)
+        put_none(lines, as_json)
+    put_text(lines, ',"outcome":', outcome, as_json)
+    begin_field(lines, ',"duration_ms":', as_json)
     put_milliseconds(lines, (record.ended - record.began) / rate)
-    put(lines, " ", 1)
+    begin_field(lines, ',"bytes_in":', as_json)
     put_number(lines, record.bytes_in)
-    put(lines, " ", 1)
+    begin_field(lines, ',"bytes_out":', as_json)
     put_number(lines, record.bytes_out)
-    put(lines, " ", 1)
-    put_column(lines, texts[ID])
-    lines.data[lines.size - 1] = c"\n"
-
-
-cdef void put_json(
-    Lines* lines, Record* record, Text* texts, int64_t began_us, double rate
-) noexcept nogil:
-    put_name(lines, '{"time":"')
-    put_time(lines, began_us)
-    put_name(lines, '","peer":')
-    if texts[HOST].size:
-        put(lines, '"', 1)
-        put_peer(lines, record.port, texts[HOST])
-        put(lines, '"', 1)
-    else:
-        put_name(lines, "null")
-    put_name(lines, ',"caller":')
-    put_string(lines, texts[CALLER])
-    put_name(lines, ',"method":')
-    put_string(lines, texts[METHOD])
-    put_name(lines, ',"name":')
-    put_string(lines, texts[NAME])
-    put_name(lines, ',"status":')
-    if record.status:
-        put_number(lines, record.status)
-    else:
-        put_name(lines, "null")
-    put_name(lines, ',"outcome":')
-    if record.outcome >= 0:
-        put(lines, '"', 1)
-        put_name(lines, NAMES[record.outcome])
-        put(lines, '"', 1)
-    else:
-        put_name(lines, "null")
-    put_name(lines, ',"duration_ms":')
-    put_milliseconds(lines, (record.ended - record.began) / rate)
-    put_name(lines, ',"bytes_in":')
-    put_number(lines, record.bytes_in)
-    put_name(lines, ',"bytes_out":')
-    put_number(lines, record.bytes_out)
-    put_name(lines, ',"id":')
+    begin_field(lines, ',"id":', as_json)
     if texts[ID].size:
-        put_escaped(lines, texts[ID], 0)  # JSON already
+        put_escaped(lines, texts[ID], 0 if as_json else c" ")  # JSON already
     else:
-        put_name(lines, "null")
-    put_name(lines, "}\n")
+        put_none(lines, as_json)
+    put_name(lines, b"}\n" if as_json else b"\n")
+
+
+cdef void put_text(Lines* lines, const char* name, Slice text, bint as_json) noexcept nogil:
+    """Write a member whose value is a text, or a column without a space in it."""
+    begin_field(lines, name, as_json)
+    if not text.size:
+        put_none(lines, as_json)
+    elif as_json:
+        put(lines, '"', 1)
+        put_escaped(lines, text, c'"')
+        put(lines, '"', 1)
+    else:
+        put_escaped(lines, text, c" ")
+
+
+cdef void begin_field(Lines* lines, const char* name, bint as_json) noexcept nogil:
+    if as_json:
+        put_name(lines, name)
+    else:
+        put(lines, " ", 1)
+
+
+cdef void put_none(Lines* lines, bint as_json) noexcept nogil:
+    put_name(lines, b"null" if as_json else b"-")
 
 
 cdef inline void put(Lines* lines, const char* data, Py_ssize_t size) noexcept nogil:
@@ -542,10 +477,7 @@ cdef inline void put(Lines* lines, const char* data, Py_ssize_t size) noexcept n
 
 
 cdef void put_name(Lines* lines, const char* name) noexcept nogil:
-    while name[0]:
-        lines.data[lines.size] = name[0]
-        lines.size += 1
-        name += 1
+    put(lines, name, strlen(name))
 
 
 cdef void put_digits(Lines* lines, int64_t value, int count) noexcept nogil:
@@ -558,12 +490,7 @@ cdef void put_digits(Lines* lines, int64_t value, int count) noexcept nogil:
 
 
 cdef void put_number(Lines* lines, int64_t value) noexcept nogil:
-    cdef int count = 1
-    cdef int64_t rest = value // 10
-    while rest > 0:
-        count += 1
-        rest //= 10
-    put_digits(lines, value, count)
+    lines.size = put_integer(lines.data + lines.size, value) - lines.data
 
 
 cdef void put_milliseconds(Lines* lines, double us) noexcept nogil:
@@ -577,36 +504,23 @@ cdef void put_time(Lines* lines, int64_t us) noexcept nogil:
     """Write a time as RFC 3339 has it, in UTC, with milliseconds."""
     cdef time_t second = us // 1_000_000
     cdef tm found
-    cdef Py_ssize_t begin
     if second != lines.second:
         lines.second = second
-        begin = lines.size
         gmtime_r(&second, &found)
-        put_digits(lines, found.tm_year + 1900, 4)
-        put(lines, "-", 1)
-        put_digits(lines, found.tm_mon + 1, 2)
-        put(lines, "-", 1)
-        put_digits(lines, found.tm_mday, 2)
-        put(lines, "T", 1)
-        put_digits(lines, found.tm_hour, 2)
-        put(lines, ":", 1)
-        put_digits(lines, found.tm_min, 2)
-        put(lines, ":", 1)
-        put_digits(lines, found.tm_sec, 2)
-        put(lines, ".", 1)
-        memcpy(lines.date, lines.data + begin, 20)
-    else:
-        put(lines, lines.date, 20)
+        strftime(lines.date, sizeof(lines.date), "%Y-%m-%dT%H:%M:%S.", &found)
+    put(lines, lines.date, 20)
     put_digits(lines, us // 1000 % 1000, 3)
     put(lines, "Z", 1)
 
 
-cdef void put_peer(Lines* lines, int port, Text host) noexcept nogil:
+cdef void put_peer(Lines* lines, int port, Slice host, bint as_json) noexcept nogil:
     """Write an address and its port; an address of IPv6 in brackets."""
     cdef bint bracketed = host.size and memchr(host.data, c":", host.size) != NULL
     if not host.size:
-        put(lines, "-", 1)
+        put_none(lines, as_json)
         return
+    if as_json:
+        put(lines, '"', 1)
     if bracketed:
         put(lines, "[", 1)
     put_escaped(lines, host, c" ")
@@ -615,27 +529,11 @@ cdef void put_peer(Lines* lines, int port, Text host) noexcept nogil:
     if port >= 0:
         put(lines, ":", 1)
         put_number(lines, port)
-
-
-cdef void put_column(Lines* lines, Text text) noexcept nogil:
-    """Write a text without a space in it, and a space; ``-`` for none."""
-    if text.size:
-        put_escaped(lines, text, c" ")
-    else:
-        put(lines, "-", 1)
-    put(lines, " ", 1)
-
-
-cdef void put_string(Lines* lines, Text text) noexcept nogil:
-    if text.size:
+    if as_json:
         put(lines, '"', 1)
-        put_escaped(lines, text, c'"')
-        put(lines, '"', 1)
-    else:
-        put_name(lines, "null")
 
 
-cdef void put_escaped(Lines* lines, Text text, char special) noexcept nogil:
+cdef void put_escaped(Lines* lines, Slice text, char special) noexcept nogil:
     """Write a text of UTF-8 in printable ASCII; what is not is written as UTF-16 in hexadecimal digits, as
     JSON does. So are `special` and the backslash; without a `special` neither."""
     cdef const unsigned char* at = <const unsigned char*> text.data

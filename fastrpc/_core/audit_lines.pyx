@@ -12,13 +12,13 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset, strlen
+from libc.string cimport memcpy, memset
 
 from os import urandom
 
-from fastrpc._core.message cimport Slice
 from fastrpc._core.python_api cimport owned
 from fastrpc._core.recorder cimport Record, RecordBatch, stage
+from fastrpc._core.slices cimport Slice, put_bytes, put_integer, put_literal, put_slice, slice_of, text_of
 
 from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
 from fastrpc._core.recorder import OUTCOMES as _OUTCOMES
@@ -41,7 +41,6 @@ cdef extern from "sha256.h":
 
 cdef extern from "Python.h":
     PyObject* new_bytes "PyBytes_FromStringAndSize"(const char* text, Py_ssize_t size) except NULL
-    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     object PyUnicode_DecodeASCII(const char* text, Py_ssize_t size, const char* errors)
 
 cdef enum:
@@ -66,8 +65,7 @@ cdef int REFUSED = OUTCOMES.index("refused")
 
 cdef struct Likely:            # a call, as its line needs it; all of it lies in its batch
     Record* record
-    const char* common
-    Py_ssize_t common_size
+    Slice common
     Slice id
     Slice arguments
     Slice answer
@@ -87,17 +85,15 @@ def sha256_of(bytes first not None, bytes second not None, *, bint is_plain=Fals
 def identifier(str head not None, int64_t number):
     """Return an id: `head` and 8 characters that count, in base 32 (Crockford)."""
     cdef char text[LONGEST_HEAD + NUMBER]
-    cdef Py_ssize_t size
-    cdef const char* begin = head_of_id(head, &size)
-    memcpy(text, begin, size)
-    put_number(text + size, number)
-    return PyUnicode_DecodeASCII(text, size + NUMBER, NULL)
+    cdef Slice begin = head_of_id(head)
+    put_number(put_slice(text, begin), number)
+    return PyUnicode_DecodeASCII(text, begin.size + NUMBER, NULL)
 
 
-cdef const char* head_of_id(str head, Py_ssize_t* size) except NULL:
-    cdef const char* found = PyUnicode_AsUTF8AndSize(head, size)
-    if size[0] > LONGEST_HEAD:
-        raise ValueError(f"head: expected at most {LONGEST_HEAD} characters, got {size[0]}")
+cdef Slice head_of_id(str head) except *:
+    cdef Slice found = text_of(head)
+    if found.size > LONGEST_HEAD:
+        raise ValueError(f"head: expected at most {LONGEST_HEAD} characters, got {found.size}")
     return found
 
 
@@ -214,8 +210,7 @@ cdef class CallLines:
                 key = principal, KINDS[record.kind], name, OUTCOMES[record.outcome]
                 common = PyDict_GetItem(self.common, key)
             if common != NULL and self.is_likely(batch, at, &self.likely[count]):
-                self.likely[count].common = PyBytes_AS_STRING(<bytes> common)
-                self.likely[count].common_size = PyBytes_GET_SIZE(<bytes> common)
+                self.likely[count].common = slice_of(<bytes> common)
                 count += 1
                 continue
             if count > 0:
@@ -235,14 +230,12 @@ cdef class CallLines:
             return False
         call.record = record
         call.arguments = arguments
-        call.answer.data, call.answer.size = NULL, 0
+        call.answer = Slice(NULL, 0)
         if record.size > 0:
             if record.answer == NULL or type(<object> record.answer) is not bytes:
                 return False
-            call.answer.data = PyBytes_AS_STRING(<bytes> record.answer)
-            call.answer.size = PyBytes_GET_SIZE(<bytes> record.answer)
-        call.id.data = PyBytes_AS_STRING(<bytes> record.id)
-        call.id.size = PyBytes_GET_SIZE(<bytes> record.id)
+            call.answer = slice_of(<bytes> record.answer)
+        call.id = slice_of(<bytes> record.id)
         return True
 
     cdef CallFields written(self, Py_ssize_t count, double rate):
@@ -255,7 +248,7 @@ cdef class CallLines:
         cdef char* to
         cdef char* end
         for at in range(count):
-            size += self.likely[at].common_size
+            size += self.likely[at].common.size
         found.sizes = <uint32_t*> PyMem_Malloc(count * sizeof(uint32_t))
         if found.sizes == NULL:
             raise MemoryError
@@ -341,10 +334,10 @@ cdef class ChainLines:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(fields)
         cdef bytes line = PyBytes_FromStringAndSize(NULL, size + AROUND)
         cdef char* begin = PyBytes_AS_STRING(line)
-        cdef char* end = self.put_line(begin, NULL, 0, NULL, 0, PyBytes_AS_STRING(fields), size)
+        cdef char* end = self.put_line(begin, Slice(NULL, 0), Slice(NULL, 0), slice_of(fields))
         self.link(begin, end - begin, False)
         self.tree.end_leaf()
-        return line[: put_text(end, b"\n") - begin]
+        return line[: put_literal(end, b"\n") - begin]
 
     def calls(
         self,
@@ -356,15 +349,13 @@ cdef class ChainLines:
     ):
         """Return at most `most` calls as the next lines, and no more once `most_bytes` are there. Ids begin
         with `head`, and they are all of one time."""
-        cdef Py_ssize_t head_size
-        cdef Py_ssize_t time_size
-        cdef const char* head_text = head_of_id(head, &head_size)
-        cdef const char* time_text = PyUnicode_AsUTF8AndSize(time, &time_size)
+        cdef Slice id_head = head_of_id(head)
+        cdef Slice time_text = text_of(time)
         cdef Py_ssize_t count = min(most, calls.end - calls.at)
-        cdef Py_ssize_t room = count * (head_size + NUMBER + time_size + AROUND)
+        cdef Py_ssize_t room = count * (id_head.size + NUMBER + time_text.size + AROUND)
         cdef Py_ssize_t at
         cdef PyObject* lines
-        cdef const char* fields
+        cdef Slice fields
         cdef char* begin
         cdef char* start
         cdef char* to
@@ -373,18 +364,16 @@ cdef class ChainLines:
             room += calls.sizes[at]
         lines = new_bytes(NULL, room)
         begin = to = PyBytes_AS_STRING(<bytes> lines)
-        memcpy(id, head_text, head_size)
+        memcpy(id, id_head.data, id_head.size)
         with nogil:  # calls go on meanwhile
             while count > 0 and to - begin < most_bytes:
-                put_number(id + head_size, calls.first)
-                fields = calls.data + calls.at_byte
+                put_number(id + id_head.size, calls.first)
+                fields = Slice(calls.data + calls.at_byte, calls.sizes[calls.at])
                 start = to
-                to = self.put_line(
-                    start, id, head_size + NUMBER, time_text, time_size, fields, calls.sizes[calls.at]
-                )
+                to = self.put_line(start, Slice(<char*> id, id_head.size + NUMBER), time_text, fields)
                 self.link(start, to - start, start != begin)
-                to = put_text(to, b"\n")
-                calls.at_byte += calls.sizes[calls.at]
+                to = put_literal(to, b"\n")
+                calls.at_byte += fields.size
                 calls.at += 1
                 calls.first += 1
                 count -= 1
@@ -405,26 +394,17 @@ cdef class ChainLines:
         self.sequence += 1
         self.tree = MerkleTree()
 
-    cdef char* put_line(
-        self,
-        char* to,
-        const char* id,
-        Py_ssize_t id_size,
-        const char* time,
-        Py_ssize_t time_size,
-        const char* fields,
-        Py_ssize_t size,
-    ) noexcept nogil:
+    cdef char* put_line(self, char* to, Slice id, Slice time, Slice fields) noexcept nogil:
         """Write the next line, without its newline; without an id it has no time either."""
         self.sequence += 1
-        to = put_integer(put_text(to, b'{"seq":'), self.sequence)
-        to = put(put_text(to, b',"prev":"'), self.previous, 2 * DIGEST)
-        to = put_text(to, b'",')
-        if id != NULL:
-            to = put(put_text(to, b'"id":"'), id, id_size)
-            to = put(put_text(to, b'","time":"'), time, time_size)
-            to = put_text(to, b'",')
-        return put(to, fields, size)
+        to = put_integer(put_literal(to, b'{"seq":'), self.sequence)
+        to = put_bytes(put_literal(to, b',"prev":"'), self.previous, 2 * DIGEST)
+        to = put_literal(to, b'",')
+        if id.data != NULL:
+            to = put_slice(put_literal(to, b'"id":"'), id)
+            to = put_slice(put_literal(to, b'","time":"'), time)
+            to = put_literal(to, b'",')
+        return put_slice(to, fields)
 
     cdef void link(self, const char* line, Py_ssize_t size, bint has_leaf) noexcept nogil:
         """Hash a line for the next one, and begin its leaf. `has_leaf`: that of the line before is not in the
@@ -471,63 +451,38 @@ cdef inline bint are_alike(const Record* one, const Record* other) noexcept nogi
 cdef char* put_call(char* to, const Likely* call, const uint8_t* salt, double rate) noexcept nogil:
     """Write the fields of a call."""
     cdef Record* record = call.record
-    cdef int64_t at = record.began
+    cdef int64_t at = record.times.began
     cdef Text arguments
     cdef Text answer
     begin_text(&arguments, salt, SALT, <const uint8_t*> call.arguments.data, call.arguments.size)
-    to = put(to, call.common, call.common_size)
-    to = put(put_text(to, b',"request":'), call.id.data, call.id.size)
-    to = put_text(to, b',"arguments":')
+    to = put_slice(to, call.common)
+    to = put_slice(put_literal(to, b',"request":'), call.id)
+    to = put_literal(to, b',"arguments":')
     if record.size > 0:
         begin_text(&answer, salt + SALT, SALT, <const uint8_t*> call.answer.data, call.answer.size)
         take_on(way, &arguments, &answer)
         to = put_hash(to, salt, &arguments)
-        to = put_hash(put_text(to, b',"result":'), salt + SALT, &answer)
+        to = put_hash(put_literal(to, b',"result":'), salt + SALT, &answer)
     else:
         to = put_hash(to, salt, &arguments)
-    to = put_tenths(put_text(to, b',"bind_us":'), stage(record.bound, &at, rate))
-    to = put_tenths(put_text(to, b',"guard_us":'), stage(record.allowed, &at, rate))
-    to = put_tenths(put_text(to, b',"run_us":'), stage(record.returned, &at, rate))
-    to = put_tenths(put_text(to, b',"encode_us":'), stage(record.written, &at, rate))
-    to = put_tenths(put_text(to, b',"total_us":'), (record.written - record.began) / rate)
-    to = put_integer(put_text(to, b',"bytes":'), record.size)
-    return put_text(to, b"}")
-
-
-cdef inline char* put(char* to, const char* text, Py_ssize_t size) noexcept nogil:
-    memcpy(to, text, size)
-    return to + size
-
-
-cdef inline char* put_text(char* to, const char* text) noexcept nogil:
-    """Write a literal: its size is known when this is compiled."""
-    return put(to, text, strlen(text))
+    to = put_tenths(put_literal(to, b',"bind_us":'), stage(record.times.bound, &at, rate))
+    to = put_tenths(put_literal(to, b',"guard_us":'), stage(record.times.allowed, &at, rate))
+    to = put_tenths(put_literal(to, b',"run_us":'), stage(record.times.returned, &at, rate))
+    to = put_tenths(put_literal(to, b',"encode_us":'), stage(record.written, &at, rate))
+    to = put_tenths(put_literal(to, b',"total_us":'), (record.written - record.times.began) / rate)
+    to = put_integer(put_literal(to, b',"bytes":'), record.size)
+    return put_literal(to, b"}")
 
 
 cdef char* put_hash(char* to, const uint8_t* salt, Text* content) noexcept nogil:
     """Write a salted hash, of what has begun with the salt."""
     cdef uint8_t digest[DIGEST]
-    to = put_text(to, b'{"salt":"')
+    to = put_literal(to, b'{"salt":"')
     hex_of(salt, SALT, to)
-    to = put_text(to + 2 * SALT, b'","sha256":"')
+    to = put_literal(to + 2 * SALT, b'","sha256":"')
     end_text(way, content, digest)
     hex_of(digest, DIGEST, to)
-    return put_text(to + 2 * DIGEST, b'"}')
-
-
-cdef char* put_integer(char* to, int64_t number) noexcept nogil:
-    """Write a number, 0 for one below."""
-    cdef char text[20]
-    cdef int at = 20
-    if number < 0:
-        number = 0
-    while True:
-        at -= 1
-        text[at] = c"0" + <char> (number % 10)
-        number //= 10
-        if number == 0:
-            break
-    return put(to, text + at, 20 - at)
+    return put_literal(to + 2 * DIGEST, b'"}')
 
 
 cdef char* put_tenths(char* to, double number) noexcept nogil:

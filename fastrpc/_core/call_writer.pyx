@@ -4,7 +4,8 @@ The text between the id and the arguments is cached for each name, for up to a t
 length. No I/O.
 """
 
-from fastrpc._core.encoder cimport put_json
+from fastrpc._core.encoder cimport append, put_json
+from fastrpc._core.slices cimport put_integer
 
 from fastrpc._core.encoder import quoted
 from fastrpc.json_encoding import to_json
@@ -13,10 +14,6 @@ cdef enum:
     MOST_HEADS = 1024
     LONGEST_KEPT = 1024          # bytes of one of them
     DIGITS = 20
-
-cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
-cdef enum:
-    OPEN_SIZE = 22
 
 
 cdef class CallWriter:
@@ -41,7 +38,7 @@ cdef class CallWriter:
         try:
             self.put_head(id, name)
             if arguments is None:
-                output.put(b"{}", 2)
+                append(output, b"{}")
             elif not put_json(output, arguments):
                 encoded = to_json(arguments)
                 output.put(<char*> encoded, len(encoded))
@@ -52,16 +49,16 @@ cdef class CallWriter:
             return output.put(<char*> self.call_end, len(self.call_end))
         output.put(<char*> self.token_head, len(self.token_head))
         self.put_number(id)
-        return output.put(b"}}}\n", 4)
+        return append(output, b"}}}\n")
 
     cdef int put_forwarded(
         self, int64_t id, str name, const char* arguments, Py_ssize_t size, bytes end
     ) except -1:
         """Write a call whose arguments are JSON text without its braces; `end` follows them."""
         self.put_head(id, name)
-        self.output.put(b"{", 1)
+        append(self.output, b"{")
         self.output.put(arguments, size)
-        self.output.put(b"}", 1)
+        append(self.output, b"}")
         return self.output.put(<char*> end, len(end))
 
     cdef int put_head(self, int64_t id, str name) except -1:
@@ -73,15 +70,10 @@ cdef class CallWriter:
                 self.heads.clear()
             if len(head) <= LONGEST_KEPT:
                 self.heads[name] = head
-        self.output.put(OPEN, OPEN_SIZE)
+        append(self.output, b'{"jsonrpc":"2.0","id":')
         self.put_number(id)
         return self.output.put(<char*> head, len(head))
 
     cdef int put_number(self, int64_t number) except -1:
-        cdef char digits[DIGITS]
-        cdef int at = DIGITS
-        while number or at == DIGITS:
-            at -= 1
-            digits[at] = <char> (c"0" + number % 10)
-            number //= 10
-        return self.output.put(digits + at, DIGITS - at)
+        self.output.end = put_integer(self.output.reserve(DIGITS), number) - self.output.buffer
+        return 0

@@ -5,12 +5,10 @@ from libc.stdint cimport int64_t
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail
+from fastrpc._core.clock cimport clock
 
 from fastrpc.errors import ClientError, InvalidAnswer, RequestTimeout
 from fastrpc.json_encoding import to_json
-
-cdef extern from "clock.h":
-    int64_t clock "fastrpc_clock"() noexcept nogil
 
 
 cdef enum:

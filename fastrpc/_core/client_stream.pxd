@@ -67,7 +67,7 @@ cdef class ClientStream:
     cdef int handle_each(self) except -1
     cdef int pass_on(self, object callback, tuple values) except -1
     cdef int pass_request(self, dict message) except -1
-    cdef int hand_to_carrier(self, PendingRequest request, object params) except -1
+    cdef int pass_to_peer(self, PendingRequest request, object params) except -1
     cdef int settle(self, PendingRequest request, dict message, Answer* likely) except -1
     cdef int lines_end(self) except -1
     cdef int handle(self, const char* line, Py_ssize_t size) except -1

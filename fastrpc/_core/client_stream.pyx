@@ -24,6 +24,7 @@ from fastrpc._core.call_result cimport AnswerTail, CallResult, tail_of, text_res
 from fastrpc._core.call_writer cimport CallWriter
 from fastrpc._core.client_request cimport EXCERPT, INTERRUPTIONS, AnswerSink, PendingRequest, Resumptions
 from fastrpc._core.client_request cimport refusal, report, sent_id, text_of, unreadable
+from fastrpc._core.clock cimport clock
 from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
 from fastrpc._core.message cimport BATCH, NOTIFICATION, REQUEST, RESPONSE, Message, read_answer, str_of
@@ -33,9 +34,6 @@ from fastrpc._core.polling cimport SIGNAL_MILLISECONDS, poll, pollfd, sched_yiel
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError
 from fastrpc.json_encoding import message_json, to_json, unsendable
 from fastrpc.protocol.damaged_page import readable_page
-
-cdef extern from "clock.h":
-    int64_t clock "fastrpc_clock"() noexcept nogil
 
 cdef enum:
     READ_SIZE = 64 * 1024
@@ -140,11 +138,9 @@ cdef class ClientStream:
         except BaseException as error:
             del self.pending[request.id]
             raise unsendable({"name": name, "arguments": arguments}, error) from None
-        if self.carry is None:
-            self.wrote()
-        else:
-            self.hand_to_carrier(request, {"name": name, "arguments": arguments})
-        return 0
+        return self.pass_to_peer(
+            request, None if self.carry is None else {"name": name, "arguments": arguments}
+        )
 
     def request(
         self, str method, dict params, future=None, double timeout_seconds=0, context=None, bint is_call=False
@@ -167,14 +163,12 @@ cdef class ClientStream:
     cdef int put_line(self, bytes line, PendingRequest request, dict params) except -1:
         self.output.put(<char*> line, len(line))
         self.output.put(b"\n", 1)
-        if self.carry is None:
-            self.wrote()
-        else:
-            self.hand_to_carrier(request, params)
-        return 0
+        return self.pass_to_peer(request, params)
 
-    cdef int hand_to_carrier(self, PendingRequest request, object params) except -1:
-        """Have a message taken; a request for which that fails is not pending."""
+    cdef int pass_to_peer(self, PendingRequest request, object params) except -1:
+        """Have what is encoded sent, or taken by `carry`; a request for which that fails is not pending."""
+        if self.carry is None:
+            return self.wrote()
         try:
             self.carry(request, params)
         except BaseException:
@@ -256,10 +250,7 @@ cdef class ClientStream:
         request.sink = sink
         self.forwards = True
         self.calls.put_forwarded(request.id, name, arguments, size, end)
-        if self.carry is None:
-            self.wrote()
-        else:
-            self.hand_to_carrier(request, None)
+        self.pass_to_peer(request, None)
         return request
 
     # --- writing ------------------------------------------------------------------------------------

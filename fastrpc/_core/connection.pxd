@@ -9,10 +9,8 @@ from fastrpc._core.context cimport CallContext
 from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.message cimport Message
 from fastrpc._core.plan cimport MOST_PARAMETERS, CallForwarder, Plan
-
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
-    int64_t ticks "fastrpc_ticks"() noexcept nogil
+from fastrpc._core.recorder cimport Stages
+from fastrpc._core.slices cimport Slice
 
 # Which suffix of the connection follows a text: first those of SESSION_WIRE, then those of STATELESS_WIRE.
 cdef extern from "raised.h":
@@ -38,15 +36,12 @@ cdef class CallsInFlight:
 # A call that is being served, on the stack.
 cdef struct Steps:
     PyObject** values          # bound, as Plan.invoke() takes them
-    const char* id             # with ID_ROOM readable bytes, outside of the read buffer
-    Py_ssize_t id_size
+    Slice id                   # with ID_ROOM readable bytes, outside of the read buffer
     bint stateless
     bint refused               # by the guard
     PyObject* frame            # a FramedPlan, borrowed; NULL: a tool's
     PyObject* line             # of the request, borrowed; NULL unless its recorder keeps content
-    int64_t began              # ticks, as in Record
-    int64_t bound
-    int64_t allowed
+    Stages times
 
 cdef class Connection:
     cdef readonly OutputBuffer output
@@ -68,8 +63,7 @@ cdef class Connection:
     cdef public bint counted             # a guard counts each request: only calls are answered here
     cdef public bint structured          # the version of the handshake knows structured content
     cdef tuple suffix_texts              # all that follows the text of a result, by wire and form
-    cdef const char* tails[8]
-    cdef Py_ssize_t tail_sizes[8]
+    cdef Slice tails[8]
     cdef bytes session_list              # the first page of tools/list, after the first request for it
     cdef bytes stateless_list
     cdef public object flush             # called after writing outside of a pump, or None
@@ -93,58 +87,37 @@ cdef class Connection:
     cdef int handle(self, const char* line, Py_ssize_t size) except -1
     cdef int handle_message(self) except -1
     cdef int answer_known(self) except -1
-    cdef int serve_known(self, Plan plan) except -1
     cdef int dispatch(self) except -1
     cdef void learn(self, Plan plan) noexcept
     cdef Plan plan_of(self)
-    cdef bint is_taken(self, const char* id, Py_ssize_t size)
-    cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known) except -1
-    cdef int call_of_long_id(self, Plan plan, bytes id, bint stateless, bint known) except -1
+    cdef bint is_taken(self, Slice id)
+    cdef int call(self, Plan plan, Slice id, bint stateless, bint known) except -1
     cdef int record_duration(self, Plan plan) except -1
-    cdef int put_text(
-        self, const char* id, Py_ssize_t id_size, str text, int form, bint stateless
-    ) except -1
-    cdef bint put_value(
-        self, const char* id, Py_ssize_t id_size, object value, int form, bint stateless, bint is_made
-    ) except -1
-    cdef int end_call(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object result
-    ) except -1
+    cdef int put_text(self, Slice id, str text, int form, bint stateless) except -1
+    cdef bint put_value(self, Slice id, object value, int form, bint stateless, bint is_made) except -1
+    cdef int end_call(self, Plan plan, Slice id, bint stateless, object result) except -1
     cdef bint may_serve(self, Plan plan) except -1
     cdef bint may_begin(self, Plan plan) except -1
     cdef bint may_wait(self) except -1
     cdef bint forward(self, Plan plan, bint stateless) except -1
-    cdef int serve(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known, PyObject* frame
-    ) except -1
+    cdef int serve(self, Plan plan, Slice id, bint stateless, bint known, PyObject* frame) except -1
     cdef int serve_framed(self, dict plans, bint stateless) except -1
-    cdef bint put_framed(self, Steps* steps, object result) except -1
     cdef CallContext context_for(self, Plan plan, bint known)
     cdef int run(self, Plan plan, Steps* steps) except -1
     cdef int serve_leniently(self, Plan plan, Steps* steps, bint here) except -1
-    cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1
     cdef int go(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
     cdef bint ask_guard(self, Plan plan, Steps* steps, CallContext context, CallInfo info) except -1
-    cdef int defer(
-        self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
-    ) except -1
     cdef int conclude(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1
     cdef int finish(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
     ) except -1
-    cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1
+    cdef int record(self, Plan plan, Steps* steps, Py_ssize_t size) except -1
     cdef int keep_context(self) except -1
     cdef const char* take(self, bytes line) except NULL
     cdef bint is_known(self, const char* text, Py_ssize_t size) noexcept
-    cdef int fail_call_with(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object error
-    ) except -1
-    cdef bint put_blocks(
-        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
-    ) except -1
-    cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless) except -1
+    cdef int fail_call_with(self, Plan plan, Slice id, bint stateless, object error) except -1
     cpdef double seconds_since(self, int64_t began)
     cpdef wrote(self)
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept
@@ -156,7 +129,7 @@ ctypedef int (*Begin)(
     Connection connection, Plan plan, Steps* steps, CallContext context, object awaitable, PyObject** value
 ) except -1
 ctypedef bint (*PutContent)(
-    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
+    Connection connection, Plan plan, Slice id, object result, bint stateless
 ) except -1
 
 # Set by modules that are imported when they are first needed: they need what no start-up imports.

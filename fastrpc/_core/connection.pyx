@@ -15,15 +15,16 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from libc.string cimport memchr, memcmp, memcpy
 
-from fastrpc._core.call cimport Call
 from fastrpc._core.call_info cimport CallInfo, info_of_call, put_back
+from fastrpc._core.clock cimport clock, ticks
 from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
 from fastrpc._core.contained cimport contained
 from fastrpc._core.context cimport CallContext, new_context
 from fastrpc._core.encoder cimport FORM_TEXT, ID_ROOM
 from fastrpc._core.message cimport SESSION_WIRE, STATELESS_WIRE, REQUEST
 from fastrpc._core.plan cimport MISFIT, FramedPlan, is_ascii_text, is_writable_text, made_of
-from fastrpc._core.recorder cimport LONGEST_ID, answer_in, line_of
+from fastrpc._core.recorder cimport LONGEST_ID, Record, answer_in, line_of
+from fastrpc._core.slices cimport Slice, slice_of
 
 from fastrpc import forks
 from fastrpc.errors import ArgumentError
@@ -46,8 +47,7 @@ cdef class Connection:
     def __init__(self, tuple session_suffixes, tuple stateless_suffixes):
         """The suffixes follow the text of a result, by its form, with the newline at the end."""
         cdef Py_ssize_t at
-        cdef bytes tail
-        self.first_clock = c_clock()
+        self.first_clock = clock()
         self.first_ticks = ticks()
         self.output = OutputBuffer()
         self.message = Message()
@@ -59,9 +59,7 @@ cdef class Connection:
         self.listening = {}
         self.suffix_texts = session_suffixes + stateless_suffixes
         for at in range(2 * FORMS):
-            tail = self.suffix_texts[at]
-            self.tails[at] = tail
-            self.tail_sizes[at] = len(tail)
+            self.tails[at] = slice_of(self.suffix_texts[at])
 
     cdef int handle(self, const char* line, Py_ssize_t size) except -1:
         """Answer a line, which 64 readable bytes follow, or hand it to the dispatcher."""
@@ -76,7 +74,7 @@ cdef class Connection:
         if (
             message.kind_code == REQUEST
             and (stateless or (message.wire == SESSION_WIRE and self.open))
-            and not ((self.in_flight or self.listening) and self.is_taken(message.id.data, message.id.size))
+            and not ((self.in_flight or self.listening) and self.is_taken(message.id))
         ):
             if message.is_call:
                 plan = self.plan_of()
@@ -86,26 +84,24 @@ cdef class Connection:
                     if message.parsed_fast:
                         self.learn(plan)
                     if plan.straight:
-                        return self.call(plan, message.id.data, message.id.size, stateless, False)
-                    return self.serve(plan, message.id.data, message.id.size, stateless, False, NULL)
+                        return self.call(plan, message.id, stateless, False)
+                    return self.serve(plan, message.id, stateless, False, NULL)
                 if plan is not None and plan.forwarder is not None and self.forward(plan, stateless):
                     return 0
                 if plan is None and self.unknown and not self.shared:
                     error = self.unknown.get(message.target_str())
                     if error is not None:
-                        return self.output.put_error(
-                            message.id.data, message.id.size, <char*> <bytes> error, len(<bytes> error)
-                        )
+                        return self.output.put_error(message.id, slice_of(error))
             elif message.is_list:
                 ready = self.stateless_list if stateless else self.session_list
                 if ready is not None:
-                    return self.output.put_answer(message.id.data, message.id.size, <char*> ready, len(ready))
+                    return self.output.put_answer(message.id, slice_of(ready))
             elif message.is_read:
                 return self.serve_framed(self.resources, stateless)
             elif message.is_prompt:
                 return self.serve_framed(self.prompts, stateless)
             elif message.is_ping and not stateless and not self.counted:
-                return self.output.put_answer(message.id.data, message.id.size, "{}", 2)
+                return self.output.put_answer(message.id, Slice("{}", 2))
         return self.dispatch()
 
     cdef int serve_framed(self, dict plans, bint stateless) except -1:
@@ -118,9 +114,7 @@ cdef class Connection:
             if framed.stateless == stateless and not (message.resumes or self.shared) and (
                 self.may_serve(framed.plan) and self.may_begin(framed.plan)
             ):
-                return self.serve(
-                    framed.plan, message.id.data, message.id.size, stateless, False, <PyObject*> framed
-                )
+                return self.serve(framed.plan, message.id, stateless, False, <PyObject*> framed)
         return self.dispatch()
 
     cdef int dispatch(self) except -1:
@@ -144,22 +138,10 @@ cdef class Connection:
     cdef int answer_known(self) except -1:
         """Call the tool of the known line that the message has just read, and write its answer."""
         cdef Plan plan = self.last
-        cdef const Call* call = self.message.call
-        if plan.straight and not (
-            (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
-        ):
-            return self.call(plan, call.id, call.id_size, self.known_stateless, True)
-        return self.serve_known(plan)
-
-    cdef int serve_known(self, Plan plan) except -1:
-        """The same for a call that has more steps, or is not to be answered here."""
-        cdef const Call* call = self.message.call
-        if self.may_serve(plan) and not (
-            (self.in_flight or self.listening) and self.is_taken(call.id, call.id_size)
-        ):
-            return self.serve(plan, call.id, call.id_size, self.known_stateless, True, NULL)
-        self.message.take_fast()
-        return self.dispatch()
+        cdef Slice id = Slice(self.message.call.id, self.message.call.id_size)
+        if plan.straight and not ((self.in_flight or self.listening) and self.is_taken(id)):
+            return self.call(plan, id, self.known_stateless, True)
+        return serve_known(self, plan, id)
 
     cdef Plan plan_of(self):
         """Return the plan of the tool that the message names, or None."""
@@ -178,27 +160,24 @@ cdef class Connection:
         self.known = False
         return self.last
 
-    cdef bint is_taken(self, const char* id, Py_ssize_t size):
+    cdef bint is_taken(self, Slice id):
         """Is a request with this id still open? An id with escapes is left to the dispatcher."""
         cdef bytes key
-        if memchr(id, c"\\", size) != NULL:
+        if memchr(id.data, c"\\", id.size) != NULL:
             return True
-        key = id[:size]
+        key = id.data[: id.size]
         return PyDict_Contains(self.in_flight, key) or PyDict_Contains(self.listening, key)
 
     # --- a call, now ------------------------------------------------------------------------------------
 
-    cdef int call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known) except -1:
+    cdef int call(self, Plan plan, Slice id, bint stateless, bint known) except -1:
         """Call a tool and write its answer. `known` says that the arguments are in the known order."""
         cdef char kept[ID_ROOM]
-        if id_size > ID_ROOM:
-            return self.call_of_long_id(plan, id[:id_size], stateless, known)
+        if id.size > ID_ROOM:
+            return call_of_long_id(self, plan, id.data[: id.size], stateless, known)
         # The tool may make the read buffer move; the id lies in it.
-        memcpy(kept, id, ID_ROOM)
-        return call_kept(self, plan, kept, id_size, stateless, known)
-
-    cdef int call_of_long_id(self, Plan plan, bytes id, bint stateless, bint known) except -1:
-        return call_kept(self, plan, id, len(id), stateless, known)
+        memcpy(kept, id.data, ID_ROOM)
+        return call_kept(self, plan, Slice(<char*> kept, id.size), stateless, known)
 
     cdef int record_duration(self, Plan plan) except -1:
         """Record the duration of a call that has ended, if it may have been slow."""
@@ -209,77 +188,49 @@ cdef class Connection:
             plan.record_duration(self.nanoseconds_of(took))
         return 0
 
-    cdef int end_call(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object result
-    ) except -1:
+    cdef int end_call(self, Plan plan, Slice id, bint stateless, object result) except -1:
         """A result that is no ASCII text."""
         cdef str text
         if type(result) is str and plan.form == FORM_TEXT:
             try:
-                return self.put_text(id, id_size, <str> result, FORM_TEXT, stateless)
+                return self.put_text(id, <str> result, FORM_TEXT, stateless)
             except UnicodeEncodeError:
                 pass  # the dispatcher answers with the error
-        elif plan.load_content is not None and self.put_blocks(plan, id, id_size, result, stateless):
+        elif plan.load_content is not None and put_blocks(self, plan, id, result, stateless):
             return 0
         elif (
             plan.plain is not None
             and type(result) is not str
-            and self.put_value(id, id_size, made_of(result, plan.plain), plan.plain_form, stateless, True)
+            and self.put_value(id, made_of(result, plan.plain), plan.plain_form, stateless, True)
         ):
             return 0
         elif (
             plan.form >= 0
             and (plan.exact is None or type(result) is plan.exact)
             and (plan.check is None or plan.check(result))
-            and self.put_value(id, id_size, result, plan.form, stateless, False)
+            and self.put_value(id, result, plan.form, stateless, False)
         ):
             return 0
         elif plan.to_text is not None:
             text = made_of(result, plan.to_text)
             if text is not None:
-                return self.put_text(id, id_size, text, FORM_TEXT, stateless)
+                return self.put_text(id, text, FORM_TEXT, stateless)
         self.now = 0
-        self.last_outcome = self.delegate.call_ended(id[:id_size], plan, result, stateless)
+        self.last_outcome = self.delegate.call_ended(id.data[: id.size], plan, result, stateless)
         return 0
 
-    cdef int put_text(
-        self, const char* id, Py_ssize_t id_size, str text, int form, bint stateless
-    ) except -1:
+    cdef int put_text(self, Slice id, str text, int form, bint stateless) except -1:
         """Answer with a text: the result, or that of an error, which is_writable_text()."""
-        cdef int tail = FORMS * stateless + form
-        return self.output.put_text(id, id_size, text, self.tails[tail], self.tail_sizes[tail])
+        return self.output.put_text(id, text, self.tails[FORMS * stateless + form])
 
-    cdef bint put_value(
-        self, const char* id, Py_ssize_t id_size, object value, int form, bint stateless, bint is_made
-    ) except -1:
+    cdef bint put_value(self, Slice id, object value, int form, bint stateless, bint is_made) except -1:
         """Answer with a plain value; False if it is none, or the dispatcher has to make a result of it.
         `is_made`: of a value of another type, and the text is its JSON even if it is a str."""
-        cdef int tail
         if not stateless and not self.structured:
             form = FORM_TEXT
-        tail = FORMS * stateless + form
-        return self.output.put_value_result(
-            id, id_size, value, form, self.tails[tail], self.tail_sizes[tail], is_made
-        )
+        return self.output.put_value_result(id, value, form, self.tails[FORMS * stateless + form], is_made)
 
-    cdef bint put_blocks(
-        self, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
-    ) except -1:
-        """Answer with content blocks; False if there are none, or the dispatcher has to write them."""
-        if put_content == NULL:
-            plan.load_content()
-        return put_content(self, plan, id, id_size, result, stateless)
-
-    cdef int fail_call(self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless) except -1:
-        """The tool has raised; its exception is set."""
-        cdef object error = take_raised()
-        if plan.adaptive:
-            self.record_duration(plan)
-        return self.fail_call_with(plan, id, id_size, stateless, error)
-
-    cdef int fail_call_with(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object error
-    ) except -1:
+    cdef int fail_call_with(self, Plan plan, Slice id, bint stateless, object error) except -1:
         cdef str text
         self.now = 0  # what it takes to say so is no other tool's time
         if self.generation is None or self.generation == <object> PyDict_GetItem(FORKS, "generation"):
@@ -289,8 +240,8 @@ cdef class Connection:
                 text = None
             if text is not None:
                 self.last_outcome = "invalid" if type(error) is ArgumentError else "tool_error"
-                return self.put_text(id, id_size, text, FORM_ERROR, stateless)
-        self.last_outcome = self.delegate.call_failed(id[:id_size], plan, error, stateless)
+                return self.put_text(id, text, FORM_ERROR, stateless)
+        self.last_outcome = self.delegate.call_failed(id.data[: id.size], plan, error, stateless)
         return 0
 
     # --- a call with all its steps ------------------------------------------------------------------------
@@ -323,9 +274,7 @@ cdef class Connection:
         self.forwarder = plan.forwarder
         return self.forwarder.forward(self, plan, stateless)
 
-    cdef int serve(
-        self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known, PyObject* frame
-    ) except -1:
+    cdef int serve(self, Plan plan, Slice id, bint stateless, bint known, PyObject* frame) except -1:
         """Take a call through the steps of its plan: bind, guard, invoke, encode, record. One that may not
         begin here, of a thread for instance, is bound and handed over. On a connection that callers share,
         one that the gate does not allow is dispatched, before it has had any effect."""
@@ -337,27 +286,27 @@ cdef class Connection:
         cdef Steps steps
         cdef int fits = 0
         cdef bint here = frame != NULL or self.may_begin(plan)
-        steps.began = self.now if self.now else ticks()
+        steps.times.began = self.now if self.now else ticks()
         steps.values = vector + 1
         steps.refused = False
         steps.stateless = stateless
         steps.frame = frame
-        steps.id_size = id_size
-        if id_size > ID_ROOM:
-            if id_size > LONGEST_ID and plan.recorder is not None:
+        steps.id = id
+        if id.size > ID_ROOM:
+            if id.size > LONGEST_ID and plan.recorder is not None:
                 if known:
                     self.message.take_fast()
                 return self.dispatch()
-            long_id = id[:id_size]
-            steps.id = long_id
+            long_id = id.data[: id.size]
+            steps.id.data = long_id
         else:  # the function may make the read buffer move; the id lies in it
-            memcpy(room, id, ID_ROOM)
-            steps.id = room
+            memcpy(room, id.data, ID_ROOM)
+            steps.id.data = room
         fits = plan.bind(self.message, self.order if known else NULL, steps.values)
-        steps.bound = steps.allowed = 0
+        steps.times.bound = steps.times.allowed = 0
         steps.line = NULL
         if plan.recorder is not None:
-            steps.bound = steps.allowed = ticks()
+            steps.times.bound = steps.times.allowed = ticks()
             if plan.recorder.keeps_content:
                 line = line_of(self.message)
                 steps.line = <PyObject*> line
@@ -381,7 +330,7 @@ cdef class Connection:
             if known:
                 self.message.take_fast()
             if fits > 0:
-                return self.hand_over(plan, &steps, self.message, plan.list_of(steps.values))
+                return hand_over(self, plan, &steps, self.message, plan.list_of(steps.values))
             return self.serve_leniently(plan, &steps, here)
         finally:
             self.context = outer
@@ -393,7 +342,7 @@ cdef class Connection:
         cdef object result = None
         cdef object error = None
         if plan.gate is not None or plan.adaptive:
-            steps.allowed = ticks()
+            steps.times.allowed = ticks()
         made = plan.invoke(steps.values)
         if made == NULL:
             error = take_raised()
@@ -401,7 +350,7 @@ cdef class Connection:
             result = <object> made
             Py_DECREF(result)
         if plan.adaptive:
-            self.now = steps.allowed
+            self.now = steps.times.allowed
             self.record_duration(plan)
         return self.finish(plan, steps, None, result, error)
 
@@ -419,7 +368,7 @@ cdef class Connection:
             bound = None
             error = self.delegate.binding_failed(failure)
         if plan.recorder is not None:
-            steps.bound = steps.allowed = ticks()
+            steps.times.bound = steps.times.allowed = ticks()
         if type(bound) is str and plan.around is not None and plan.guard is None:
             bound = arguments  # hooks may mend them; a guard had to see how
         if type(bound) is str:
@@ -429,19 +378,13 @@ cdef class Connection:
         if not here:
             message = Message()
             message.read(line)
-            return self.hand_over(plan, steps, message, bound)
+            return hand_over(self, plan, steps, message, bound)
         if type(bound) is dict:
             return self.go(
                 plan, steps, context, CallInfo(plan, plan.name, self.principal, arguments, context)
             )
         plan.fill(steps.values, bound)
         return self.go(plan, steps, context, None)
-
-    cdef int hand_over(self, Plan plan, Steps* steps, Message message, object bound) except -1:
-        """Have the dispatcher make a call that may not begin here; its arguments are bound."""
-        self.now = 0
-        self.delegate.call_bound(message, plan, bound, steps.stateless, steps.began)
-        return 0
 
     cdef CallContext context_for(self, Plan plan, bint known):
         """Return the context of the call that the message asks for; None if it needs none."""
@@ -492,7 +435,7 @@ cdef class Connection:
         the call is not asked: `serve` has run it by then."""
         cdef PyObject* made = PyObject_CallOneArg(plan.guard, info)
         cdef object decision
-        steps.allowed = ticks()
+        steps.times.allowed = ticks()
         if made == NULL:
             steps.refused = True
             put_back(plan, info)
@@ -500,20 +443,13 @@ cdef class Connection:
             return False
         decision = <object> made
         Py_DECREF(decision)
-        if decision is not None:
-            self.defer(plan, steps, context, info, decision)
-            return False
-        return True
-
-    cdef int defer(
-        self, Plan plan, Steps* steps, CallContext context, CallInfo info, object decision
-    ) except -1:
-        """The guard decides later: the call is in flight until then."""
+        if decision is None:
+            return True
         self.now = 0
         context.keep()
         info.keep()
-        self.delegate.call_deferred(plan, info, decision, steps.began)
-        return 0
+        self.delegate.call_deferred(plan, info, decision, steps.times.began)
+        return False
 
     cdef int conclude(
         self, Plan plan, Steps* steps, CallContext context, object result, object error
@@ -531,7 +467,7 @@ cdef class Connection:
             if outcome == CALL_RAISED:
                 error = result
         if plan.adaptive:
-            self.now = steps.allowed if steps.allowed else steps.began
+            self.now = steps.times.allowed if steps.times.allowed else steps.times.began
             self.record_duration(plan)
         return self.finish(plan, steps, context, result, error)
 
@@ -540,11 +476,10 @@ cdef class Connection:
     ) except -1:
         """Write the answer and record the call. `error`: what was raised, or an ArgumentError's text."""
         cdef long long before = self.output.written()
-        cdef int64_t returned = 0
         cdef object flush = None
         cdef bint used = False
         if plan.recorder is not None:
-            returned = ticks()
+            steps.times.returned = ticks()
             if plan.recorder.keeps_content:  # the answer lies here until it is recorded
                 flush, self.flush = self.flush, None
         if context is not None:
@@ -560,42 +495,39 @@ cdef class Connection:
         self.last_outcome = "ok"
         if error is None:
             if steps.frame == NULL:
-                answer(self, plan, steps.id, steps.id_size, steps.stateless, result)
-            elif not self.put_framed(steps, result):
+                answer(self, plan, steps.id, steps.stateless, result)
+            elif not put_framed(self.output, steps, result):
                 self.last_outcome = self.delegate.call_ended(
-                    steps.id[: steps.id_size], plan, result, steps.stateless
+                    steps.id.data[: steps.id.size], plan, result, steps.stateless
                 )
         elif type(error) is str:
             self.last_outcome = "invalid"
-            self.put_text(steps.id, steps.id_size, <str> error, FORM_ERROR, steps.stateless)
+            self.put_text(steps.id, <str> error, FORM_ERROR, steps.stateless)
         elif used or steps.frame != NULL:
             self.last_outcome = self.delegate.call_failed(
-                steps.id[: steps.id_size], plan, error, steps.stateless, context if used else None
+                steps.id.data[: steps.id.size], plan, error, steps.stateless, context if used else None
             )
         else:
-            self.fail_call_with(plan, steps.id, steps.id_size, steps.stateless, error)
+            self.fail_call_with(plan, steps.id, steps.stateless, error)
         if steps.refused:
             self.last_outcome = "refused"
         if plan.recorder is not None:
-            self.record(plan, steps, returned, self.output.written() - before)
+            self.record(plan, steps, self.output.written() - before)
             if flush is not None:
                 self.flush = flush
         return 0
 
-    cdef bint put_framed(self, Steps* steps, object result) except -1:
-        """Answer with a text that a resource or a prompt has returned; False if that is not all there is."""
-        cdef FramedPlan framed = <FramedPlan> steps.frame
-        if type(result) is not str:
-            return False
-        return self.output.put_framed(steps.id, steps.id_size, framed.head, <str> result, framed.tail)
-
-    cdef int record(self, Plan plan, Steps* steps, int64_t returned, Py_ssize_t size) except -1:
-        cdef bytes sent = answer_in(self.output, size, steps.id_size) if plan.recorder.keeps_content else None
-        return plan.recorder.put(
-            plan.kind_code, steps.began, steps.bound, steps.allowed, returned, size, self.last_outcome,
-            plan.target, steps.id[: steps.id_size], self.principal,
-            <bytes> (<object> steps.line if steps.line else None), sent,
-        )
+    cdef int record(self, Plan plan, Steps* steps, Py_ssize_t size) except -1:
+        cdef bytes sent = answer_in(self.output, size, steps.id.size) if plan.recorder.keeps_content else None
+        cdef bytes line = <bytes> steps.line if steps.line else None
+        cdef bytes id = steps.id.data[: steps.id.size]
+        cdef Record record
+        record.kind = plan.kind_code
+        record.times = steps.times
+        record.size = size
+        record.name, record.id = <PyObject*> plan.target, <PyObject*> id
+        record.principal = <PyObject*> self.principal
+        return plan.recorder.put(&record, self.last_outcome, line, sent)
 
     cdef int keep_context(self) except -1:
         """The read buffer is used again while a function runs: its Context needs a copy of its request."""
@@ -605,7 +537,7 @@ cdef class Connection:
 
     cdef int64_t nanoseconds_of(self, int64_t count) noexcept:
         """Return how long so many ticks are, by what has gone by since the connection was made."""
-        cdef double rate = <double> (ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
+        cdef double rate = <double> (ticks() - self.first_ticks) / (clock() - self.first_clock + 1)
         return <int64_t> (count / rate)
 
     # --- for Python -------------------------------------------------------------------------------------
@@ -662,19 +594,54 @@ cdef class Connection:
         return self.known and self.message.read_known(text, text + size + 1) == size
 
 
-cdef inline int answer(
-    Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, object result
-) except -1:
+cdef inline int answer(Connection self, Plan plan, Slice id, bint stateless, object result) except -1:
     """Write the answer that a result makes."""
-    cdef int tail = FORMS * stateless
     if plan.form == FORM_TEXT and is_ascii_text(result):
-        return self.output.put_text(id, id_size, <str> result, self.tails[tail], self.tail_sizes[tail])
-    return self.end_call(plan, id, id_size, stateless, result)
+        return self.output.put_text(id, <str> result, self.tails[FORMS * stateless])
+    return self.end_call(plan, id, stateless, result)
 
 
-cdef inline int call_kept(
-    Connection self, Plan plan, const char* id, Py_ssize_t id_size, bint stateless, bint known
-) except -1:
+cdef bint put_blocks(Connection self, Plan plan, Slice id, object result, bint stateless) except -1:
+    """Answer with content blocks; False if there are none, or the dispatcher has to write them."""
+    if put_content == NULL:
+        plan.load_content()
+    return put_content(self, plan, id, result, stateless)
+
+
+cdef bint put_framed(OutputBuffer output, Steps* steps, object result) except -1:
+    """Answer with a text that a resource or a prompt has returned; False if that is not all there is."""
+    cdef FramedPlan framed = <FramedPlan> steps.frame
+    return type(result) is str and output.put_framed(steps.id, framed.head, <str> result, framed.tail)
+
+
+cdef int hand_over(Connection self, Plan plan, Steps* steps, Message message, object bound) except -1:
+    """Have the dispatcher make a call that may not begin here; its arguments are bound."""
+    self.now = 0
+    self.delegate.call_bound(message, plan, bound, steps.stateless, steps.times.began)
+    return 0
+
+
+cdef int serve_known(Connection self, Plan plan, Slice id) except -1:
+    """answer_known() for a call that has more steps, or is not to be answered here."""
+    if self.may_serve(plan) and not ((self.in_flight or self.listening) and self.is_taken(id)):
+        return self.serve(plan, id, self.known_stateless, True, NULL)
+    self.message.take_fast()
+    return self.dispatch()
+
+
+cdef int call_of_long_id(Connection self, Plan plan, bytes id, bint stateless, bint known) except -1:
+    return call_kept(self, plan, slice_of(id), stateless, known)
+
+
+cdef int call_raised(Connection self, Plan plan, Slice id, bint stateless) except -1:
+    """The tool has raised; its exception is set."""
+    cdef object error = take_raised()
+    if plan.adaptive:
+        self.record_duration(plan)
+    return self.fail_call_with(plan, id, stateless, error)
+
+
+cdef inline int call_kept(Connection self, Plan plan, Slice id, bint stateless, bint known) except -1:
     """Connection.call() for an id that stays where it is."""
     cdef PyObject* result
     cdef int done
@@ -682,12 +649,12 @@ cdef inline int call_kept(
         self.now = ticks()
     result = plan.call_known(self.message.call, self.order) if known else plan.call(self.message)
     if result == NULL:
-        return self.fail_call(plan, id, id_size, stateless)
+        return call_raised(self, plan, id, stateless)
     if result == <PyObject*> MISFIT:
         Py_DECREF(<object> result)
-        return self.serve(plan, id, id_size, stateless, known, NULL)
+        return self.serve(plan, id, stateless, known, NULL)
     if plan.adaptive:
         self.record_duration(plan)
-    done = answer(self, plan, id, id_size, stateless, <object> result)
+    done = answer(self, plan, id, stateless, <object> result)
     Py_DECREF(<object> result)
     return done

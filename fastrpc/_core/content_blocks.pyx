@@ -9,8 +9,10 @@ from binascii import b2a_base64
 
 from fastrpc._core cimport connection as serving
 from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection
-from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, OutputBuffer, put_quoted
+from fastrpc._core.encoder cimport FORM_OBJECT, FORM_TEXT, FORM_WRAPPED, OutputBuffer, append
+from fastrpc._core.encoder cimport put_quoted
 from fastrpc._core.plan cimport Plan
+from fastrpc._core.slices cimport Slice
 
 from fastrpc.content import Image, Text, ToolResult
 
@@ -19,24 +21,12 @@ cdef object IMAGE = Image
 cdef object TOOL_RESULT = ToolResult
 cdef object base64 = b2a_base64
 
-cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
-cdef const char* CONTENT = b',"result":{"content":['
-cdef const char* TEXT_BLOCK = b'{"type":"text","text":'
-cdef const char* IMAGE_BLOCK = b'{"type":"image","data":"'
-cdef const char* MIME_TYPE = b'","mimeType":'
-cdef const char* WRAPPED = b',"structuredContent":{"result":'
 cdef enum:
-    OPEN_SIZE = 22
-    CONTENT_SIZE = 22
-    TEXT_BLOCK_SIZE = 22
-    IMAGE_BLOCK_SIZE = 24
-    MIME_TYPE_SIZE = 13
-    WRAPPED_SIZE = 31
     CONTENT_END_SIZE = 3         # "}] closes a text block, and begins every tail
 
 
 cdef bint put(
-    Connection connection, Plan plan, const char* id, Py_ssize_t id_size, object result, bint stateless
+    Connection connection, Plan plan, Slice id, object result, bint stateless
 ) except -1:
     """Answer with content; False, with nothing written, if the result is none, or there is more to it."""
     cdef object kind = type(result)
@@ -46,19 +36,17 @@ cdef bint put(
             return False
         if plan.form != FORM_TEXT and (stateless or connection.structured):
             form = plan.form
-        return put_parts(connection, id, id_size, result, form, stateless)
+        return put_parts(connection, id, result, form, stateless)
     if plan.form != FORM_TEXT:
         return False
     if result is None:
-        return put_parts(connection, id, id_size, (), FORM_TEXT, stateless)
+        return put_parts(connection, id, (), FORM_TEXT, stateless)
     if kind is TEXT or kind is IMAGE:
-        return put_parts(connection, id, id_size, (result,), FORM_TEXT, stateless)
-    return kind is TOOL_RESULT and put_tool_result(connection, id, id_size, result, stateless)
+        return put_parts(connection, id, (result,), FORM_TEXT, stateless)
+    return kind is TOOL_RESULT and put_tool_result(connection, id, result, stateless)
 
 
-cdef bint put_tool_result(
-    Connection connection, const char* id, Py_ssize_t id_size, object result, bint stateless
-) except -1:
+cdef bint put_tool_result(Connection connection, Slice id, object result, bint stateless) except -1:
     """Answer with what a `ToolResult` holds, if that is blocks or an object alone."""
     cdef object content = result.content
     if result.meta is not None:
@@ -66,13 +54,13 @@ cdef bint put_tool_result(
     if result.structured is not None:
         if content is not None or result.is_error or type(result.structured) is not dict:
             return False
-        return connection.put_value(id, id_size, result.structured, FORM_OBJECT, stateless, False)
+        return connection.put_value(id, result.structured, FORM_OBJECT, stateless, False)
     if content is None:
         content = ()
     elif type(content) is not list and type(content) is not tuple:
         content = (content,)
     form = FORM_ERROR if result.is_error else FORM_TEXT
-    if not put_parts(connection, id, id_size, content, form, stateless):
+    if not put_parts(connection, id, content, form, stateless):
         return False
     if result.is_error:
         connection.last_outcome = "tool_error"
@@ -89,38 +77,35 @@ cdef bint holds_block(object parts) except -1:
     return False
 
 
-cdef bint put_parts(
-    Connection connection, const char* id, Py_ssize_t id_size, object parts, int form, bint stateless
-) except -1:
+cdef bint put_parts(Connection connection, Slice id, object parts, int form, bint stateless) except -1:
     """Answer with a block for each part; in the wrapped form they are structured content, too."""
     cdef OutputBuffer output = connection.output
     cdef Py_ssize_t held = output.end - output.start
-    cdef Py_ssize_t begin = held + OPEN_SIZE + id_size + CONTENT_SIZE - 1  # of the array
+    cdef Py_ssize_t begin        # of the array
     cdef Py_ssize_t size
-    cdef int tail = FORMS * stateless + form
+    cdef Slice tail = connection.tails[FORMS * stateless + form]
     cdef bint written = False
     for part in parts:
         if not is_simple(part):
             return False
     try:
-        output.put(OPEN, OPEN_SIZE)
-        output.put(id, id_size)
-        output.put(CONTENT, CONTENT_SIZE)
+        append(output, b'{"jsonrpc":"2.0","id":')
+        output.put(id.data, id.size)
+        append(output, b',"result":{"content":[')
+        begin = output.end - output.start - 1
         for part in parts:
             put_block(output, part)
-            output.put(b",", 1)
+            append(output, b",")
         if parts:
             output.end -= 1
-        output.put(b"]", 1)
+        append(output, b"]")
         if form == FORM_WRAPPED:
             size = output.end - output.start - begin
-            output.put(WRAPPED, WRAPPED_SIZE)
+            append(output, b',"structuredContent":{"result":')
             output.reserve(size)  # now: it may move what is copied
             output.put(output.buffer + output.start + begin, size)
-            output.put(b"}", 1)
-        output.put(
-            connection.tails[tail] + CONTENT_END_SIZE, connection.tail_sizes[tail] - CONTENT_END_SIZE
-        )
+            append(output, b"}")
+        output.put(tail.data + CONTENT_END_SIZE, tail.size - CONTENT_END_SIZE)
         written = True
     except UnicodeEncodeError:
         return False
@@ -150,18 +135,18 @@ cdef int put_block(OutputBuffer output, object part) except -1:
     """Write the block of a part that is_simple()."""
     cdef bytes data
     if type(part) is str:
-        output.put(TEXT_BLOCK, TEXT_BLOCK_SIZE)
+        append(output, b'{"type":"text","text":')
         put_quoted(output, <str> part)
     elif type(part) is TEXT:
-        output.put(TEXT_BLOCK, TEXT_BLOCK_SIZE)
+        append(output, b'{"type":"text","text":')
         put_quoted(output, part.text)
     else:
         data = base64(part.data, newline=False)
-        output.put(IMAGE_BLOCK, IMAGE_BLOCK_SIZE)
+        append(output, b'{"type":"image","data":"')
         output.put(<char*> data, len(data))
-        output.put(MIME_TYPE, MIME_TYPE_SIZE)
+        append(output, b'","mimeType":')
         put_quoted(output, part.mime_type)
-    return output.put(b"}", 1)
+    return append(output, b"}")
 
 
 serving.put_content = put

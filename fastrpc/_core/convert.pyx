@@ -53,7 +53,7 @@ cdef class Binder:
     def bind(self, dict arguments):
         """Return the values of all parameters in order, a list; or a str that says what does not fit."""
         cdef list values = []
-        cdef list problems = None
+        cdef list problems = []
         cdef PyObject* found
         cdef object value
         cdef str name
@@ -86,11 +86,9 @@ cdef class Binder:
                 value = self.parameters[at].default
             if problem is None:
                 values.append(value)
-            elif problems is None:
-                problems = [problem]
             else:
                 problems.append(problem)
-        if problems is None:
+        if not problems:
             return values
         problem = problems[0]
         if len(problems) == 1 and len(problem) <= SHORT_PROBLEM:

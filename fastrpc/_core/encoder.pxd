@@ -1,5 +1,9 @@
 # The output buffer of a connection: answers go in, a transport takes the bytes out.
 
+from libc.string cimport strlen
+
+from fastrpc._core.slices cimport Slice
+
 cdef enum:
     ID_ROOM = 16    # so many bytes of an id given to put_text() can be read, however short it is
 
@@ -24,44 +28,19 @@ cdef class OutputBuffer:
     cdef void give_back(self) noexcept
     cdef char* reserve(self, Py_ssize_t size) except NULL
     cdef int put(self, const char* data, Py_ssize_t size) except -1
-    cdef int put_answer(
-        self, const char* id, Py_ssize_t id_size, const char* result, Py_ssize_t size
-    ) except -1
-    cdef int put_error(
-        self, const char* id, Py_ssize_t id_size, const char* error, Py_ssize_t size
-    ) except -1
-    cdef int put_text(
-        self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
-    ) except -1
-    cdef int put_json_text(
-        self,
-        const char* id,
-        Py_ssize_t id_size,
-        const char* text,
-        Py_ssize_t size,
-        const char* tail,
-        Py_ssize_t tail_size,
-    ) except -1
-    cdef int put_wide(
-        self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
-    ) except -1
-    cdef char* put_pieces(
-        self, char* to, const char* data, Py_ssize_t size, Py_ssize_t behind
-    ) except NULL
-    cdef bint put_value_result(
-        self,
-        const char* id,
-        Py_ssize_t id_size,
-        object value,
-        int form,
-        const char* tail,
-        Py_ssize_t tail_size,
-        bint is_made,
-    ) except -1
-    cdef bint put_framed(
-        self, const char* id, Py_ssize_t id_size, bytes head, str text, bytes tail
-    ) except -1
+    cdef int put_answer(self, Slice id, Slice result) except -1
+    cdef int put_error(self, Slice id, Slice error) except -1
+    cdef int put_text(self, Slice id, str text, Slice tail) except -1
+    cdef int put_json_text(self, Slice id, Slice text, Slice tail) except -1
+    cdef int put_wide(self, Slice id, str text, Slice tail) except -1
+    cdef char* put_pieces(self, char* to, const char* data, Py_ssize_t size, Py_ssize_t behind) except NULL
+    cdef bint put_value_result(self, Slice id, object value, int form, Slice tail, bint is_made) except -1
+    cdef bint put_framed(self, Slice id, bytes head, str text, bytes tail) except -1
     cdef int grow(self, Py_ssize_t size) except -1
+
+cdef inline int append(OutputBuffer output, const char* text) except -1:
+    """The size is known when this is compiled."""
+    return output.put(text, strlen(text))
 
 cdef bint put_json(OutputBuffer output, object value) except -1
 

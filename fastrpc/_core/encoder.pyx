@@ -11,6 +11,8 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove
 
+from fastrpc._core.slices cimport Slice, put_bytes, put_literal, put_slice, slice_of
+
 cdef extern from "string_encode.h":
     char* escape_all "fastrpc_escape_all"(char* to, const unsigned char* source, Py_ssize_t size) noexcept
     char* escape_wide "fastrpc_escape_wide"(
@@ -44,21 +46,11 @@ cdef enum:
     ESCAPE_GROWTH = 6            # \u00XX for one byte
     PIECE = 16 * 1024            # of a longer text; room is made for one piece at its worst
 
-cdef const char* OPEN = b'{"jsonrpc":"2.0","id":'
-cdef const char* RESULT = b',"result":'
-cdef const char* ERROR = b',"error":'
-cdef const char* TEXT = b',"result":{"content":[{"type":"text","text":"'
 cdef enum:
-    OPEN_SIZE = 22
-    RESULT_SIZE = 10
-    ERROR_SIZE = 9
-    TEXT_SIZE = 45
-cdef const char* STRUCTURE = b'"}],"structuredContent":'
-cdef const char* WRAPPING = b'{"result":'
-cdef enum:
+    OPEN_SIZE = 22               # {"jsonrpc":"2.0","id":
+    TEXT_SIZE = 45               # ,"result":{"content":[{"type":"text","text":"
     CONTENT_END_SIZE = 3         # "}] closes the text, and begins every tail
-    STRUCTURE_SIZE = 24
-    WRAPPING_SIZE = 10
+    AROUND_STRUCTURE = 40        # at most: ,"structuredContent":{"result": and what closes them
 
 TEXT_FORM, OBJECT_FORM, WRAPPED_FORM = FORM_TEXT, FORM_OBJECT, FORM_WRAPPED
 
@@ -144,77 +136,52 @@ cdef class OutputBuffer:
         self.end += size
         return 0
 
-    cdef int put_answer(
-        self, const char* id, Py_ssize_t id_size, const char* result, Py_ssize_t size
-    ) except -1:
+    cdef int put_answer(self, Slice id, Slice result) except -1:
         """Answer the request `id`, given as JSON text, with a `result` that is JSON text."""
-        cdef char* to = self.reserve(OPEN_SIZE + id_size + RESULT_SIZE + size + 2)
-        memcpy(to, OPEN, OPEN_SIZE)
-        to += OPEN_SIZE
-        memcpy(to, id, id_size)
-        to += id_size
-        memcpy(to, RESULT, RESULT_SIZE)
-        to += RESULT_SIZE
-        memcpy(to, result, size)
-        to += size
-        to[0] = c"}"
-        to[1] = c"\n"
-        self.end = to + 2 - self.buffer
+        cdef char* to = self.reserve(2 * OPEN_SIZE + id.size + result.size)
+        to = put_slice(put_literal(to, b'{"jsonrpc":"2.0","id":'), id)
+        to = put_slice(put_literal(to, b',"result":'), result)
+        self.end = put_literal(to, b"}\n") - self.buffer
         return 0
 
-    cdef int put_text(
-        self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
-    ) except -1:
+    cdef int put_text(self, Slice id, str text, Slice tail) except -1:
         """Answer with a result of one text block; `tail` is all that follows the text, newline and all."""
         cdef const char* data
         cdef Py_ssize_t size
         cdef Py_ssize_t piece
         cdef char* to
         if not PyUnicode_IS_COMPACT_ASCII(text):
-            return self.put_wide(id, id_size, text, tail, tail_size)
+            return self.put_wide(id, text, tail)
         data = <const char*> PyUnicode_DATA(text)
         size = PyUnicode_GET_LENGTH(text)
         # Room for one piece at its worst, and for the rest of the text as it most likely is.
         piece = size if size <= PIECE else PIECE
-        to = open_text(self, id, id_size, piece * ESCAPE_GROWTH + size - piece + 16 + tail_size)
+        to = open_text(self, id, piece * ESCAPE_GROWTH + size - piece + 16 + tail.size)
         to = escape_all(to, <const unsigned char*> data, piece)
         if piece < size:
-            to = self.put_pieces(to, data + piece, size - piece, tail_size)
-        memcpy(to, tail, tail_size)
-        self.end = to + tail_size - self.buffer
+            to = self.put_pieces(to, data + piece, size - piece, tail.size)
+        self.end = put_slice(to, tail) - self.buffer
         return 0
 
-    cdef int put_json_text(
-        self,
-        const char* id,
-        Py_ssize_t id_size,
-        const char* text,
-        Py_ssize_t size,
-        const char* tail,
-        Py_ssize_t tail_size,
-    ) except -1:
+    cdef int put_json_text(self, Slice id, Slice text, Slice tail) except -1:
         """put_text() for a text that is escaped already, without its quotes."""
-        cdef char* to = open_text(self, id, id_size, size + tail_size)
-        memcpy(to, text, size)
-        memcpy(to + size, tail, tail_size)
-        self.end = to + size + tail_size - self.buffer
+        cdef char* to = open_text(self, id, text.size + tail.size)
+        self.end = put_slice(put_slice(to, text), tail) - self.buffer
         return 0
 
-    cdef int put_wide(
-        self, const char* id, Py_ssize_t id_size, str text, const char* tail, Py_ssize_t tail_size
-    ) except -1:
+    cdef int put_wide(self, Slice id, str text, Slice tail) except -1:
         """put_text() for a str that is not ASCII, piece by piece."""
         cdef Py_ssize_t held = self.end - self.start
         cdef const char* data = <const char*> PyUnicode_DATA(text)
         cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text)
         cdef Py_ssize_t at = 0
         cdef Py_ssize_t piece
-        cdef char* to = open_text(self, id, id_size, 0)
+        cdef char* to = open_text(self, id, 0)
         try:
             while at < size:
                 piece = size - at if size - at <= PIECE else PIECE
                 self.end = to - self.buffer
-                to = self.reserve(piece * ESCAPE_GROWTH + size - at - piece + 16 + tail_size)
+                to = self.reserve(piece * ESCAPE_GROWTH + size - at - piece + 16 + tail.size)
                 to = escape_wide(to, PyUnicode_KIND(text), data, at, piece)
                 if to == NULL:
                     PyUnicode_AsUTF8AndSize(text, NULL)  # raises, and says where
@@ -223,13 +190,10 @@ cdef class OutputBuffer:
         except BaseException:
             self.end = self.start + held
             raise
-        memcpy(to, tail, tail_size)
-        self.end = to + tail_size - self.buffer
+        self.end = put_slice(to, tail) - self.buffer
         return 0
 
-    cdef char* put_pieces(
-        self, char* to, const char* data, Py_ssize_t size, Py_ssize_t behind
-    ) except NULL:
+    cdef char* put_pieces(self, char* to, const char* data, Py_ssize_t size, Py_ssize_t behind) except NULL:
         """Escape the rest of a long text, making room piece by piece; return where it ends."""
         cdef Py_ssize_t held = self.end - self.start  # without this answer, which is not whole yet
         cdef Py_ssize_t piece
@@ -246,16 +210,7 @@ cdef class OutputBuffer:
             size -= piece
         return to
 
-    cdef bint put_value_result(
-        self,
-        const char* id,
-        Py_ssize_t id_size,
-        object value,
-        int form,
-        const char* tail,
-        Py_ssize_t tail_size,
-        bint is_made,
-    ) except -1:
+    cdef bint put_value_result(self, Slice id, object value, int form, Slice tail, bint is_made) except -1:
         """Answer with a plain value: its JSON as a text and, by the form, as structured content.
 
         `tail` begins with the end of the text block, `"}]`. Returns False, with nothing written, for a
@@ -264,30 +219,26 @@ cdef class OutputBuffer:
         """
         cdef Py_ssize_t held = self.end - self.start
         if type(value) is str and not is_made:
-            return form != FORM_OBJECT and put_text_value(self, id, id_size, value, form, tail, tail_size)
-        self.end = open_text(self, id, id_size, 0) - self.buffer
-        return finish_value(self, held, value, form, tail, tail_size)
+            return form != FORM_OBJECT and put_text_value(self, id, value, form, tail)
+        self.end = open_text(self, id, 0) - self.buffer
+        return finish_value(self, held, value, form, tail)
 
-    cdef int put_error(
-        self, const char* id, Py_ssize_t id_size, const char* error, Py_ssize_t size
-    ) except -1:
+    cdef int put_error(self, Slice id, Slice error) except -1:
         """Answer the request `id` with an error object (JSON-RPC 2.0, section 5.1), given as JSON text."""
-        self.put(OPEN, OPEN_SIZE)
-        self.put(id, id_size)
-        self.put(ERROR, ERROR_SIZE)
-        self.put(error, size)
-        return self.put(b"}\n", 2)
+        cdef char* to = self.reserve(2 * OPEN_SIZE + id.size + error.size)
+        to = put_slice(put_literal(to, b'{"jsonrpc":"2.0","id":'), id)
+        to = put_slice(put_literal(to, b',"error":'), error)
+        self.end = put_literal(to, b"}\n") - self.buffer
+        return 0
 
-    cdef bint put_framed(
-        self, const char* id, Py_ssize_t id_size, bytes head, str text, bytes tail
-    ) except -1:
+    cdef bint put_framed(self, Slice id, bytes head, str text, bytes tail) except -1:
         """Answer with one text between a head, which follows the id, and a tail, newline and all.
 
         Returns False, with nothing written, for a text that is none: it holds half a surrogate pair.
         """
         cdef Py_ssize_t held = self.end - self.start
-        self.put(OPEN, OPEN_SIZE)
-        self.put(id, id_size)
+        append(self, b'{"jsonrpc":"2.0","id":')
+        self.put(id.data, id.size)
         self.put(<char*> head, len(head))
         try:
             put_quoted(self, text)
@@ -302,23 +253,23 @@ cdef class OutputBuffer:
 
     # --- for Python -------------------------------------------------------------------------------------
 
-    def error(self, bytes id, bytes error):
+    def error(self, bytes id not None, bytes error not None):
         """Answer the request whose id has this JSON text with an error object that is JSON text."""
-        self.put_error(<char*> id, len(id), <char*> error, len(error))
+        self.put_error(slice_of(id), slice_of(error))
 
-    def answer(self, bytes id, bytes result):
+    def answer(self, bytes id not None, bytes result not None):
         """Answer the request whose id has this JSON text with this JSON text."""
-        self.put_answer(<char*> id, len(id), <char*> result, len(result))
+        self.put_answer(slice_of(id), slice_of(result))
 
-    def text(self, bytes id, str text, bytes tail):
+    def text(self, bytes id not None, str text, bytes tail not None):
         """Answer with one text block, followed by `tail`."""
         cdef bytes roomy = id.ljust(ID_ROOM)
-        self.put_text(<char*> roomy, len(id), text, <char*> tail, len(tail))
+        self.put_text(Slice(<char*> roomy, len(id)), text, slice_of(tail))
 
-    def value(self, bytes id, value, int form, bytes tail):
+    def value(self, bytes id not None, value, int form, bytes tail not None):
         """Answer with a plain value; False if it is none, and nothing is written."""
         cdef bytes roomy = id.ljust(ID_ROOM)
-        return self.put_value_result(<char*> roomy, len(id), value, form, <char*> tail, len(tail), False)
+        return self.put_value_result(Slice(<char*> roomy, len(id)), value, form, slice_of(tail), False)
 
     def line(self, bytes message):
         """Write a whole message; its newline is added here."""
@@ -326,20 +277,15 @@ cdef class OutputBuffer:
         self.put(b"\n", 1)
 
 
-cdef inline char* open_text(
-    OutputBuffer output, const char* id, Py_ssize_t id_size, Py_ssize_t room
-) except NULL:
+cdef inline char* open_text(OutputBuffer output, Slice id, Py_ssize_t room) except NULL:
     """Begin an answer of one text; return where the text goes, with so much room."""
-    cdef char* to = output.reserve(OPEN_SIZE + id_size + ID_ROOM + TEXT_SIZE + room)
-    memcpy(to, OPEN, OPEN_SIZE)
-    to += OPEN_SIZE
-    if id_size <= ID_ROOM:
-        memcpy(to, id, ID_ROOM)
+    cdef char* to = output.reserve(OPEN_SIZE + id.size + ID_ROOM + TEXT_SIZE + room)
+    to = put_literal(to, b'{"jsonrpc":"2.0","id":')
+    if id.size <= ID_ROOM:
+        memcpy(to, id.data, ID_ROOM)
     else:
-        memcpy(to, id, id_size)
-    to += id_size
-    memcpy(to, TEXT, TEXT_SIZE)
-    return to + TEXT_SIZE
+        memcpy(to, id.data, id.size)
+    return put_literal(to + id.size, b',"result":{"content":[{"type":"text","text":"')
 
 
 def quoted(text):
@@ -365,11 +311,11 @@ def plain_json(value):
     return output.take() if put_json(output, value) else None
 
 
-def result_of(value, int form, bytes tail):
+def result_of(value, int form, bytes tail not None):
     """Return the result that Output.value() writes, alone, or None. `tail` has no envelope to close."""
     cdef OutputBuffer output = OutputBuffer.__new__(OutputBuffer)
-    output.put(TEXT + RESULT_SIZE, TEXT_SIZE - RESULT_SIZE)
-    if type(value) is str or not finish_value(output, 0, value, form, <char*> tail, len(tail)):
+    append(output, b'{"content":[{"type":"text","text":"')
+    if type(value) is str or not finish_value(output, 0, value, form, slice_of(tail)):
         return None
     return output.take()
 
@@ -440,45 +386,34 @@ cdef exact_value(value, int depth):
     raise TypeError(f"no plain JSON value: {value!r:.80}")
 
 
-cdef bint put_text_value(
-    OutputBuffer output,
-    const char* id,
-    Py_ssize_t id_size,
-    str text,
-    int form,
-    const char* tail,
-    Py_ssize_t tail_size,
-) except -1:
+cdef bint put_text_value(OutputBuffer output, Slice id, str text, int form, Slice tail) except -1:
     """Answer with a text and, in the wrapped form, with `{"result": text}` as structured content."""
     cdef Py_ssize_t held = output.end - output.start
-    cdef Py_ssize_t behind = WRAPPING_SIZE + 3 + tail_size
-    cdef Py_ssize_t begin = held + OPEN_SIZE + id_size + TEXT_SIZE
+    cdef Py_ssize_t begin = held + OPEN_SIZE + id.size + TEXT_SIZE
     cdef Py_ssize_t size
     cdef char* to
     try:
         if form != FORM_WRAPPED:
-            output.put_text(id, id_size, text, tail, tail_size)
+            output.put_text(id, text, tail)
             return True
-        output.put_text(id, id_size, text, NULL, 0)
+        output.put_text(id, text, Slice(b"", 0))
     except UnicodeEncodeError:
         return False
     size = output.end - output.start - begin
     try:
-        to = output.reserve(STRUCTURE_SIZE + size + behind)
+        to = output.reserve(AROUND_STRUCTURE + size + tail.size)
     except BaseException:
         output.end = output.start + held
         raise
-    memcpy(to, STRUCTURE, STRUCTURE_SIZE)
-    to += STRUCTURE_SIZE
-    memcpy(to, WRAPPING, WRAPPING_SIZE)
-    to += WRAPPING_SIZE
-    to[0] = c'"'
-    memcpy(to + 1, output.buffer + output.start + begin, size)
-    to += 1 + size
-    memcpy(to, b'"}', 2)
-    memcpy(to + 2, tail + CONTENT_END_SIZE, tail_size - CONTENT_END_SIZE)
-    output.end = to + 2 + tail_size - CONTENT_END_SIZE - output.buffer
+    to = put_literal(to, b'"}],"structuredContent":{"result":"')
+    to = put_literal(put_bytes(to, output.buffer + output.start + begin, size), b'"}')
+    output.end = put_slice(to, after_content(tail)) - output.buffer
     return True
+
+
+cdef inline Slice after_content(Slice tail) noexcept:
+    """What follows the content in a tail, which begins with the end of that."""
+    return Slice(tail.data + CONTENT_END_SIZE, tail.size - CONTENT_END_SIZE)
 
 
 # --- plain values ---------------------------------------------------------------------------------------
@@ -491,14 +426,12 @@ cdef void drop_scratch() noexcept:
     SCRATCH.taken(SCRATCH.end - SCRATCH.start)
 
 
-cdef bint finish_value(
-    OutputBuffer output, Py_ssize_t held, object value, int form, const char* tail, Py_ssize_t tail_size
-) except -1:
+cdef bint finish_value(OutputBuffer output, Py_ssize_t held, object value, int form, Slice tail) except -1:
     """Write the rest of an answer whose text has been begun, or take all of it back and return False."""
     cdef bint written = False
     try:
         if value is not None and write_plain(SCRATCH, output, value):
-            put_structure(output, form, type(value) is dict, tail, tail_size)
+            put_structure(output, form, type(value) is dict, tail)
             written = True
     finally:
         if not written:
@@ -507,27 +440,18 @@ cdef bint finish_value(
     return written
 
 
-cdef int put_structure(
-    OutputBuffer output, int form, bint is_dict, const char* tail, Py_ssize_t tail_size
-) except -1:
+cdef int put_structure(OutputBuffer output, int form, bint is_dict, Slice tail) except -1:
     """Write all that follows the text."""
-    cdef Py_ssize_t size = SCRATCH.end
-    cdef char* to = output.reserve(STRUCTURE_SIZE + WRAPPING_SIZE + size + 1 + tail_size)
+    cdef char* to = output.reserve(AROUND_STRUCTURE + SCRATCH.end + tail.size)
     if form == FORM_WRAPPED or (form == FORM_OBJECT and is_dict):
-        memcpy(to, STRUCTURE, STRUCTURE_SIZE)
-        to += STRUCTURE_SIZE
+        to = put_literal(to, b'"}],"structuredContent":')
         if form == FORM_WRAPPED:
-            memcpy(to, WRAPPING, WRAPPING_SIZE)
-            to += WRAPPING_SIZE
-        memcpy(to, SCRATCH.buffer, size)
-        to += size
+            to = put_literal(to, b'{"result":')
+        to = put_bytes(to, SCRATCH.buffer, SCRATCH.end)
         if form == FORM_WRAPPED:
-            to[0] = c"}"
-            to += 1
-        tail += CONTENT_END_SIZE
-        tail_size -= CONTENT_END_SIZE
-    memcpy(to, tail, tail_size)
-    output.end = to + tail_size - output.buffer
+            to = put_literal(to, b"}")
+        tail = after_content(tail)
+    output.end = put_slice(to, tail) - output.buffer
     return 0
 
 

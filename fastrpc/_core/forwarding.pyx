@@ -18,13 +18,15 @@ from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call_result cimport AnswerTail, CallResult
 from fastrpc._core.client_request cimport AnswerSink, PendingRequest
 from fastrpc._core.client_stream cimport MOST_UNSENT, ClientStream
-from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps, ticks
+from fastrpc._core.clock cimport ticks
+from fastrpc._core.connection cimport FORM_ERROR, FORMS, Connection, Steps
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport FORM_TEXT
-from fastrpc._core.message cimport Message, Slice
+from fastrpc._core.message cimport Message
 from fastrpc._core.pending cimport ConnectionCall
 from fastrpc._core.plan cimport CallForwarder, Plan
 from fastrpc._core.recorder cimport LONGEST_ID
+from fastrpc._core.slices cimport Slice
 
 from fastrpc import forks
 
@@ -105,21 +107,17 @@ cdef class UpstreamRoute(AnswerSink):
         return BARE_END if size == 0 else b',"_meta":{' + room[:size] + b"}" + BARE_END
 
     cdef int take_text(self, PendingRequest request, Answer* answer, AnswerTail tail) except -1:
-        return self.answer(
-            request.context, FORM_ERROR if tail.is_error else FORM_TEXT,
-            answer.text.text, answer.text.size, tail.is_error,
-        )
+        cdef int form = FORM_ERROR if tail.is_error else FORM_TEXT
+        return self.answer(request.context, form, Slice(answer.text.text, answer.text.size), tail.is_error)
 
-    cdef int answer(
-        self, ForwardedCall call, int form, const char* text, Py_ssize_t size, bint is_error
-    ) except -1:
+    cdef int answer(self, ForwardedCall call, int form, Slice text, bint is_error) except -1:
         """Answer with a text that is escaped already, or (FORM_RAW) with a whole result."""
         cdef Connection connection = call.connection
         cdef object dispatcher = connection.dispatcher
         cdef long long before = connection.output.written()
         if call.leave() and dispatcher is not None:
             try:
-                self.put(call, form, text, size, is_error)
+                self.put(call, form, text, is_error)
                 self.written(connection)
                 dispatcher.requests.check_idle()
             except KeyboardInterrupt:
@@ -128,24 +126,20 @@ cdef class UpstreamRoute(AnswerSink):
                 call.failed(dispatcher, before, error)
         return 0
 
-    cdef int put(
-        self, ForwardedCall call, int form, const char* text, Py_ssize_t size, bint is_error
-    ) except -1:
+    cdef int put(self, ForwardedCall call, int form, Slice text, bint is_error) except -1:
         """Write the answer, and record the call."""
         cdef Connection connection = call.connection
         cdef long long before = connection.output.written()
         cdef Steps steps
         call.fill(&steps)
         if form == FORM_RAW:
-            connection.output.put_answer(steps.id, steps.id_size, text, size)
+            connection.output.put_answer(steps.id, text)
         else:
-            form += FORMS * call.stateless
-            connection.output.put_json_text(
-                steps.id, steps.id_size, text, size, connection.tails[form], connection.tail_sizes[form]
-            )
+            connection.output.put_json_text(steps.id, text, connection.tails[FORMS * call.stateless + form])
         connection.last_outcome = "tool_error" if is_error else "ok"
         if (<Plan> call.plan).recorder is not None:
-            connection.record(call.plan, &steps, ticks(), connection.output.written() - before)
+            steps.times.returned = ticks()
+            connection.record(call.plan, &steps, connection.output.written() - before)
         return 0
 
     cdef int written(self, Connection connection) except -1:
@@ -174,7 +168,7 @@ cdef class UpstreamRoute(AnswerSink):
             return False
         if memchr(result.text, c"\r", result.size) != NULL:
             return False  # white space in JSON, but the end of a line in a stream of events
-        self.answer(call, FORM_RAW, result.text, result.size, result.is_error)
+        self.answer(call, FORM_RAW, Slice(result.text, result.size), result.is_error)
         return True
 
     cdef int take(self, PendingRequest request, object value, object error) except -1:
@@ -202,7 +196,7 @@ cdef class UpstreamRoute(AnswerSink):
         request.is_call = False  # its result is wanted as a dict
         call.leave()
         call.connection.delegate.call_bound(
-            message, call.plan, [request], call.stateless, call.began, is_allowed=True
+            message, call.plan, [request], call.stateless, call.times.began, is_allowed=True
         )
 
 
@@ -236,16 +230,15 @@ cdef class ToolForwarder(CallForwarder):
         arguments = message.arguments_text()
         if memchr(arguments.data, c"\n", arguments.size) != NULL:
             return False  # of a body over HTTP: white space in JSON, but the end of a line here
-        steps.began = steps.bound = steps.allowed = ticks()
+        steps.times.began = steps.times.bound = steps.times.allowed = ticks()
         if plan.gate is not None:  # the last condition: a call that it allows is counted
             if not plan.gate.allows(connection.principal, plan.target, None, NULL):
                 return False
-            steps.allowed = ticks()
+            steps.times.allowed = ticks()
         call = ForwardedCall.__new__(ForwardedCall)
         call.route = self.route
         call.line = message.line.data[: message.line.size]
-        steps.id = message.id.data
-        steps.id_size = message.id.size
+        steps.id = message.id
         steps.stateless = stateless
         steps.frame = NULL
         steps.line = NULL

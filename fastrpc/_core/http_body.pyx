@@ -7,23 +7,11 @@ else is left alone: nothing has happened to it, and another way reads it again. 
 from libc.string cimport memcmp
 
 from fastrpc._core.connection cimport Connection
-from fastrpc._core.message cimport SESSION_WIRE, STATELESS_WIRE, REQUEST, Message, Slice
+from fastrpc._core.message cimport SESSION_WIRE, STATELESS_WIRE, REQUEST, Message
+from fastrpc._core.slices cimport Slice
 
-
-cdef extern from *:
-    """
-    #if defined(__GLIBC__)
-    #include <malloc.h>
-    static void fix_thresholds(int mapped, int trimmed)
-    {
-        mallopt(M_MMAP_THRESHOLD, mapped);
-        mallopt(M_TRIM_THRESHOLD, trimmed);
-    }
-    #else
-    static void fix_thresholds(int mapped, int trimmed) { (void) mapped; (void) trimmed; }
-    #endif
-    """
-    void fix_thresholds(int mapped, int trimmed) noexcept
+cdef extern from "heap_limits.h":
+    void set_thresholds "fastrpc_set_thresholds"(int mapped, int trimmed) noexcept
 
 cdef enum:
     MAPPED = 256 * 1024
@@ -33,10 +21,10 @@ cdef enum:
 def give_back_memory():
     """Have glibc give the memory of large bodies back to the system as soon as they are freed.
 
-    Its thresholds grow with what is freed, to 32 MiB (mallopt(3)): a few bursts of calls of a megabyte that
-    clients had given up left two gigabytes in the process. Other allocators have no such thresholds.
+    Its thresholds grow with what is freed, to 32 MiB: a few bursts of calls of a megabyte that
+    clients had given up left two gigabytes in the process.
     """
-    fix_thresholds(MAPPED, TRIMMED)
+    set_thresholds(MAPPED, TRIMMED)
 
 
 cdef inline bint is_same(Slice found, bytes text) noexcept:

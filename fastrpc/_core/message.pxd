@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 
 from fastrpc._core.answer cimport Answer, ToolResult
 from fastrpc._core.call cimport Call, CallArgument
+from fastrpc._core.slices cimport Slice
 
 cdef enum Kind:
     REQUEST = 0
@@ -19,10 +20,6 @@ cdef enum Era:
     SESSION_WIRE = 0   # params._meta names no protocol version
     STATELESS_WIRE = 1  # a whole 2026-07-28 envelope that asks for nothing but the answer
     OTHER = 2          # a _meta that the dispatcher has to judge
-
-cdef struct Slice:
-    const char* data
-    Py_ssize_t size
 
 cdef struct Argument:
     const char* key
@@ -85,7 +82,6 @@ cdef class Message:
     cdef str target_str(self)
     cdef int read_whole(self) except -1
     cdef int remember_meta(self) except -1
-    cdef int grow(self, Py_ssize_t capacity) except -1
     cdef int fit(self, Py_ssize_t size) except -1
     cdef int classify(self) except -1
     cdef int count_containers(self) except -1

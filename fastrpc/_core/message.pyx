@@ -17,7 +17,7 @@ a byte can ask for, in time and memory. Ids keep their exact text.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memset, strlen
 
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.answer cimport Answer, ToolResult
@@ -26,6 +26,7 @@ from fastrpc._core.call_template cimport CallTemplate, learn_template, try_templ
 from fastrpc._core.document cimport LONGEST_META, BrokenEnvelope, Inside
 from fastrpc._core.document cimport delete_document, new_document, read_broken_envelope
 from fastrpc._core.fast_parser cimport parse_fast
+from fastrpc._core.slices cimport Slice
 from fastrpc._core.values cimport large_to_python, make_ascii, make_str, make_text, member_of
 
 cdef extern from "answer_parser.h":
@@ -59,19 +60,13 @@ cdef enum:
 
 cdef tuple KIND_NAMES = ("request", "notification", "response", "batch", "ignored", "invalid", "broken")
 
-cdef const char* VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
-cdef const char* CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
-cdef const char* CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
-cdef const char* LOG_KEY = "io.modelcontextprotocol/logLevel"
-cdef const char* STATELESS_VERSION = "2026-07-28"
-
 
 cdef inline Inside* inside(Message message) noexcept:
     return <Inside*> message.document
 
 
-cdef inline bint same(const char* data, Py_ssize_t size, const char* word, Py_ssize_t length) noexcept:
-    return size == length and memcmp(data, word, length) == 0
+cdef inline bint same(Slice text, const char* word) noexcept:
+    return text.size == <Py_ssize_t> strlen(word) and memcmp(text.data, word, strlen(word)) == 0
 
 
 cdef str str_of(const CallArgument* argument):
@@ -96,12 +91,6 @@ cdef class Message:
         PyMem_Free(self.copy)
         if self.document != NULL:
             delete_document(inside(self))
-
-    cdef int grow(self, Py_ssize_t capacity) except -1:
-        if simdjson.allocate(inside(self).parser, capacity, MAX_DEPTH) != simdjson.SIMDJSON_SUCCESS:
-            raise MemoryError
-        self.capacity = capacity
-        return 0
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -182,7 +171,9 @@ cdef class Message:
         while capacity < size:
             capacity *= 2
         if capacity != self.capacity:
-            self.grow(capacity)
+            if simdjson.allocate(inside(self).parser, capacity, MAX_DEPTH) != simdjson.SIMDJSON_SUCCESS:
+                raise MemoryError
+            self.capacity = capacity
         return 0
 
     cdef int classify(self) except -1:
@@ -202,7 +193,7 @@ cdef class Message:
 
     cdef int count_containers(self) except -1:
         """Refuse a message that would become too many Python objects. What wants no answer is ignored."""
-        if simdjson.containers_of(inside(self).parser, self.line.data) <= MAX_CONTAINERS:
+        if simdjson.nesting_of(inside(self).parser, self.line.data).containers <= MAX_CONTAINERS:
             return 0
         self.is_call = self.is_list = self.is_read = self.is_prompt = False
         if self.kind_code == NOTIFICATION or self.kind_code == RESPONSE:
@@ -224,6 +215,7 @@ cdef class Message:
     cdef int read_envelope(self) except -1:
         cdef simdjson.Members member
         cdef simdjson.Element version, id_value, method
+        cdef Slice key
         cdef unsigned int seen = 0
         cdef unsigned int bit
         cdef unsigned int repeated = 0
@@ -232,23 +224,24 @@ cdef class Message:
         member.begin(inside(self).root)
         while member.next():
             bit = 0
-            if same(member.key, member.key_size, "id", 2):
+            key = Slice(member.key, member.key_size)
+            if same(key, "id"):
                 bit = SEEN_ID
                 id_value = member.value
                 id_position = position
-            elif same(member.key, member.key_size, "method", 6):
+            elif same(key, "method"):
                 bit = SEEN_METHOD
                 method = member.value
-            elif same(member.key, member.key_size, "params", 6):
+            elif same(key, "params"):
                 bit = SEEN_PARAMS
                 inside(self).params = member.value
                 self.params_position = position
-            elif same(member.key, member.key_size, "result", 6):
+            elif same(key, "result"):
                 bit = SEEN_RESULT
-            elif same(member.key, member.key_size, "jsonrpc", 7):
+            elif same(key, "jsonrpc"):
                 bit = SEEN_JSONRPC
                 version = member.value
-            elif same(member.key, member.key_size, "error", 5):
+            elif same(key, "error"):
                 bit = SEEN_ERROR
             repeated |= seen & bit
             seen |= bit
@@ -257,7 +250,7 @@ cdef class Message:
             if simdjson.kind_of(id_value) in (c'"', c"l", c"u", c"#", c"#" if seen & SEEN_METHOD else c"d"):
                 take_id(self, id_position)
         if seen & SEEN_METHOD and simdjson.kind_of(method) == c'"':
-            simdjson.text_of(method, &self.method_name.data, &self.method_name.size)
+            simdjson.text_of(method, &self.method_name)
         if seen & SEEN_ID and simdjson.kind_of(id_value) == c"n":
             seen |= NULL_ID
         return self.classify_envelope(seen, repeated, seen & SEEN_JSONRPC and is_two(version))
@@ -294,14 +287,15 @@ cdef class Message:
         """Find name, arguments and _meta in the params."""
         cdef simdjson.Members member
         cdef simdjson.Element name, uri
+        cdef Slice key
         cdef unsigned int seen = 0
         cdef unsigned int bit
         cdef unsigned int repeated = 0
         cdef bint has_uri = False
         cdef Py_ssize_t position = 0
         self.has_params = present
-        self.is_list = same(self.method_name.data, self.method_name.size, "tools/list", 10)
-        self.is_ping = same(self.method_name.data, self.method_name.size, "ping", 4)
+        self.is_list = same(self.method_name, "tools/list")
+        self.is_ping = same(self.method_name, "ping")
         if not present:
             return 0
         if simdjson.kind_of(inside(self).params) != c"{":
@@ -309,25 +303,24 @@ cdef class Message:
         member.begin(inside(self).params)
         while member.next():
             bit = 0
-            if same(member.key, member.key_size, "name", 4):
+            key = Slice(member.key, member.key_size)
+            if same(key, "name"):
                 bit = SEEN_NAME
                 name = member.value
-            elif same(member.key, member.key_size, "uri", 3):
+            elif same(key, "uri"):
                 has_uri = True
                 uri = member.value
-            elif same(member.key, member.key_size, "cursor", 6):
+            elif same(key, "cursor"):
                 self.is_list = False
-            elif same(member.key, member.key_size, "arguments", 9):
+            elif same(key, "arguments"):
                 bit = SEEN_ARGUMENTS
                 inside(self).arguments = member.value
                 self.arguments_position = position
-            elif same(member.key, member.key_size, "_meta", 5):
+            elif same(key, "_meta"):
                 bit = SEEN_META
                 inside(self).meta = member.value
                 self.meta_position = position
-            elif same(member.key, member.key_size, "requestState", 12) or same(
-                member.key, member.key_size, "inputResponses", 14
-            ):
+            elif same(key, "requestState") or same(key, "inputResponses"):
                 self.resumes = True
             else:
                 self.has_more = True
@@ -344,12 +337,12 @@ cdef class Message:
         if seen & SEEN_NAME and simdjson.kind_of(name) == c'"':
             self.has_arguments = (seen & SEEN_ARGUMENTS) != 0
             if not self.has_arguments or simdjson.kind_of(inside(self).arguments) == c"{":
-                self.is_call = same(self.method_name.data, self.method_name.size, "tools/call", 10)
-                self.is_prompt = same(self.method_name.data, self.method_name.size, "prompts/get", 11)
-                simdjson.text_of(name, &self.target.data, &self.target.size)
+                self.is_call = same(self.method_name, "tools/call")
+                self.is_prompt = same(self.method_name, "prompts/get")
+                simdjson.text_of(name, &self.target)
         elif has_uri and simdjson.kind_of(uri) == c'"':
-            self.is_read = same(self.method_name.data, self.method_name.size, "resources/read", 14)
-            simdjson.text_of(uri, &self.target.data, &self.target.size)
+            self.is_read = same(self.method_name, "resources/read")
+            simdjson.text_of(uri, &self.target)
         return 0
 
     cdef int refuse_params(self, const char* complaint, int code) except -1:
@@ -366,8 +359,7 @@ cdef class Message:
         cdef bint known = False
         cdef bint capabilities = False
         cdef bint other = False
-        cdef const char* data
-        cdef Py_ssize_t size
+        cdef Slice text, key
         cdef char type
         if simdjson.kind_of(inside(self).meta) != c"{":
             self.wire = OTHER
@@ -375,19 +367,20 @@ cdef class Message:
         member.begin(inside(self).meta)
         while member.next():
             type = simdjson.kind_of(member.value)
-            if member.key_size == 13 and memcmp(member.key, "progressToken", 13) == 0:
+            key = Slice(member.key, member.key_size)
+            if same(key, "progressToken"):
                 self.wants_progress = True
-            elif same(member.key, member.key_size, VERSION_KEY, 39):
+            elif same(key, "io.modelcontextprotocol/protocolVersion"):
                 version = True
                 known = False
                 if type == c'"':
-                    simdjson.text_of(member.value, &data, &size)
-                    known = same(data, size, STATELESS_VERSION, 10)
-            elif same(member.key, member.key_size, CAPABILITIES_KEY, 42):
+                    simdjson.text_of(member.value, &text)
+                    known = same(text, "2026-07-28")
+            elif same(key, "io.modelcontextprotocol/clientCapabilities"):
                 capabilities = type == c"{"
-            elif same(member.key, member.key_size, CLIENT_KEY, 34):
+            elif same(key, "io.modelcontextprotocol/clientInfo"):
                 other |= type != c"{"
-            elif same(member.key, member.key_size, LOG_KEY, 32):
+            elif same(key, "io.modelcontextprotocol/logLevel"):
                 other = True
         if version:
             self.wire = STATELESS_WIRE if known and capabilities and not other else OTHER
@@ -421,7 +414,7 @@ cdef class Message:
     cdef int read_deep(self) except -1:
         """Exactly 128 levels are allowed, which simdjson's limit cannot say: it counts no empty ones."""
         cdef int error
-        if simdjson.depth_of(inside(self).parser, self.line.data) > MAX_DEPTH:
+        if simdjson.nesting_of(inside(self).parser, self.line.data).depth > MAX_DEPTH:
             return 0
         if simdjson.allocate(inside(self).parser, self.capacity, MAX_DEPTH + 1) != simdjson.SIMDJSON_SUCCESS:
             raise MemoryError
@@ -443,7 +436,7 @@ cdef class Message:
         cdef const char* line = self.line.data
         cdef Py_ssize_t size = self.line.size
         cdef Py_ssize_t marks = simdjson.marks_of(inside(self).parser, line, size)
-        if marks == 0 or simdjson.depth_of(inside(self).parser, line) > MAX_DEPTH:
+        if marks == 0 or simdjson.nesting_of(inside(self).parser, line).depth > MAX_DEPTH:
             return 0
         marked = PyBytes_FromStringAndSize(NULL, size + marks + SPARE)
         self.capacity = -1
@@ -503,12 +496,11 @@ cdef class Message:
         return True
 
     cdef str argument_str(self):
-        cdef const char* data
-        cdef Py_ssize_t size
+        cdef Slice text
         if self.parsed_fast:
             return str_of(&self.call.arguments[self.next_fast - 1])
-        simdjson.text_of(inside(self).argument.value, &data, &size)
-        return make_str(data, size)
+        simdjson.text_of(inside(self).argument.value, &text)
+        return make_str(text.data, text.size)
 
     cdef object argument_value(self):
         cdef CallArgument* found
@@ -544,8 +536,7 @@ cdef class Message:
                 found.size = self.call.arguments[self.call.count - 1].to - found.data
         elif self.has_arguments:
             simdjson.member_text(
-                inside(self).parser, self.line.data, self.params_position, self.arguments_position,
-                &found.data, &found.size,
+                inside(self).parser, self.line.data, self.params_position, self.arguments_position, &found
             )
             found.data += 1
             found.size -= 2
@@ -560,8 +551,7 @@ cdef class Message:
             self.read_whole()  # a template does not know which one it had
         if not self.parsed_fast and self.has_meta:
             simdjson.member_text(
-                inside(self).parser, self.line.data, self.params_position, self.meta_position,
-                &found.data, &found.size,
+                inside(self).parser, self.line.data, self.params_position, self.meta_position, &found
             )
         return found
 
@@ -622,7 +612,7 @@ cdef class Message:
 
     @property
     def envelope(self):
-        cdef bytes key = VERSION_KEY
+        cdef bytes key = b"io.modelcontextprotocol/protocolVersion"
         if self.parsed_fast:
             self.read_whole()
         return member_of(inside(self).meta, key, self.line.size) if self.has_meta else None
@@ -662,24 +652,23 @@ cdef class Message:
     def elements(self):
         """Return the exact text of each element of a batch."""
         cdef simdjson.Places places
-        cdef const char* data
-        cdef Py_ssize_t size
+        cdef Slice text
         cdef list texts = []
         places.begin(inside(self).parser, self.line.data)
-        while places.next(&data, &size):
-            texts.append(data[:size])
+        while places.next(&text):
+            texts.append(text.data[: text.size])
         if self.marked is None:
             return texts
         import re
 
-        return [re.sub(rb'"\xff([-0-9]+)"', rb"\1", text) for text in texts]
+        return [re.sub(rb'"\xff([-0-9]+)"', rb"\1", each) for each in texts]
 
 
 cdef void take_id(Message message, Py_ssize_t position) noexcept:
     """Keep the exact text of the member at `position`, which is the id."""
     cdef simdjson.Places places
     places.begin(inside(message).parser, message.line.data)
-    while places.next(&message.id.data, &message.id.size) and position > 0:
+    while places.next(&message.id) and position > 0:
         position -= 1
     if message.marked is not None and message.id.data[1] == <char> 0xFF:
         message.id.data += 2
@@ -692,9 +681,8 @@ cdef bint is_answer(unsigned int seen) noexcept:
 
 
 cdef bint is_two(simdjson.Element version) noexcept:
-    cdef const char* data
-    cdef Py_ssize_t size
+    cdef Slice text
     if simdjson.kind_of(version) != c'"':
         return False
-    simdjson.text_of(version, &data, &size)
-    return same(data, size, "2.0", 3)
+    simdjson.text_of(version, &text)
+    return same(text, "2.0")

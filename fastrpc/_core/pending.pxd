@@ -3,6 +3,7 @@
 from fastrpc._core.connection cimport Connection, Steps
 from fastrpc._core.context cimport InFlightCall
 from fastrpc._core.plan cimport FramedPlan, Plan
+from fastrpc._core.recorder cimport Stages
 
 cdef class ConnectionCall(InFlightCall):
     cdef Connection connection
@@ -13,9 +14,7 @@ cdef class ConnectionCall(InFlightCall):
     cdef bytes roomy_id                  # with ID_ROOM readable bytes
     cdef bint stateless
     cdef public str outcome              # of one that is cancelled, if its client sees more than that
-    cdef long long began                 # ticks
-    cdef long long bound
-    cdef long long allowed
+    cdef Stages times
 
     cdef int enter(self, Connection connection, Plan plan, Steps* steps) except -1
     cdef void fill(self, Steps* steps) noexcept

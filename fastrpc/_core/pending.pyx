@@ -11,11 +11,13 @@ from cpython.ref cimport Py_INCREF
 from libc.string cimport memchr
 
 from fastrpc._core cimport connection as serving
-from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps, ticks
+from fastrpc._core.clock cimport ticks
+from fastrpc._core.connection cimport CALL_ENDED, CALL_RAISED, CALL_WAITS, Connection, Steps
 from fastrpc._core.contained cimport contained
 from fastrpc._core.context cimport CallContext, InFlightCall
 from fastrpc._core.encoder cimport ID_ROOM
 from fastrpc._core.plan cimport FramedPlan, Plan
+from fastrpc._core.slices cimport Slice, slice_of
 from fastrpc._core.task cimport PENDING, CallTask, begun, forget
 
 from asyncio import _get_running_loop
@@ -47,18 +49,16 @@ cdef class ConnectionCall(InFlightCall):
         self.connection = connection
         self.plan = plan
         self.state = "running"
-        self.id = steps.id[: steps.id_size]
-        self.roomy_id = self.id if steps.id_size >= ID_ROOM else steps.id[:ID_ROOM]
+        self.id = steps.id.data[: steps.id.size]
+        self.roomy_id = self.id if steps.id.size >= ID_ROOM else steps.id.data[:ID_ROOM]
         self.stateless = steps.stateless
         if steps.frame != NULL:
             self.frame = <FramedPlan> steps.frame
         if steps.line != NULL:
             self.recorded_line = <bytes> steps.line
-        self.began = steps.began
-        self.bound = steps.bound
-        self.allowed = steps.allowed
+        self.times = steps.times
         self.key = self.id
-        if memchr(steps.id, c"\\", steps.id_size):
+        if memchr(steps.id.data, c"\\", steps.id.size):
             self.key = connection.delegate.key_of(self.id)
         connection.in_flight[self.key] = self
         connection.calls.count += 1
@@ -71,15 +71,12 @@ cdef class ConnectionCall(InFlightCall):
         return True
 
     cdef void fill(self, Steps* steps) noexcept:
-        steps.id = self.roomy_id
-        steps.id_size = len(self.id)
+        steps.id = Slice(<char*> self.roomy_id, len(self.id))
         steps.stateless = self.stateless
         steps.refused = False
         steps.frame = NULL if self.frame is None else <PyObject*> self.frame
         steps.line = NULL if self.recorded_line is None else <PyObject*> self.recorded_line
-        steps.began = self.began
-        steps.bound = self.bound
-        steps.allowed = self.allowed
+        steps.times = self.times
 
     # Sending an answer may close the connection, which has no dispatcher from then on: it is looked up first.
     # The caller ends further calls after this one, so an exception in a callback stops neither.
@@ -114,7 +111,8 @@ cdef class ConnectionCall(InFlightCall):
             connection.last_outcome = self.outcome or "cancelled"
             try:
                 if (<Plan> self.plan).recorder is not None:
-                    connection.record(self.plan, &steps, ticks(), 0)
+                    steps.times.returned = ticks()
+                    connection.record(self.plan, &steps, 0)
                 dispatcher.requests.check_idle()
                 dispatcher.requests.dropped()
             except KeyboardInterrupt:
@@ -130,7 +128,7 @@ cdef class ConnectionCall(InFlightCall):
         tracebacks.report("a call could not be ended", error)
         if dispatcher is not None:
             if self.connection.output.written() == before:
-                self.connection.output.put_error(self.id, len(self.id), UNANSWERABLE, len(UNANSWERABLE))
+                self.connection.output.put_error(slice_of(self.id), slice_of(UNANSWERABLE))
             self.connection.wrote()
             tracebacks.call("a call could not be ended", dispatcher.requests.check_idle)
         return 0
@@ -182,7 +180,7 @@ cdef int wait(
         if context.link is not None:  # it has been read before
             context._call_for(context.link.request)
     if plan.tool.timeout_seconds is not None:
-        call.limit(connection.loop, connection.seconds_since(steps.began))
+        call.limit(connection.loop, connection.seconds_since(steps.times.began))
     task.on_done = call
     return 0
 

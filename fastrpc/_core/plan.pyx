@@ -16,14 +16,12 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.string cimport memcmp, memcpy
 
 from fastrpc._core.call cimport Call, CallArgument
+from fastrpc._core.clock cimport clock
 from fastrpc._core.encoder cimport FORM_TEXT
 from fastrpc._core.message cimport Argument, str_of
 
 from fastrpc._core.recorder import KIND_CODES as _KIND_CODES
 from fastrpc.errors import ArgumentError, FastrpcError, ToolError
-
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
 
 cdef extern from "raised.h":
     object only_argument "fastrpc_only_argument"(object error)
@@ -118,34 +116,24 @@ cdef class Plan:
         bint hides_failures=False,
         bint conditional=False,
     ):
-        """Plan calls of `function`, registered as `tool`.
+        """Plan calls of `function`, registered as `tool`. plan.pxd describes the other attributes.
 
         `parameters` are (name, kind, default or REQUIRED, nullable) in positional order, or None where the
         compiled binder cannot serve the tool at all; `loads` what makes the values of the checked ones,
         `ValueType.load` or None for each; `keywords` the names of the last ones, where they are passed by
-        name. `inline` lets it run on the loop's thread from the start; `adaptive` lets its record decide.
-        `stepped` says that it makes a coroutine, and that nothing but a running loop has to be there before
-        one is begun. A `context_kind` is handed over as the positional argument number `context_at`;
-        `parameters` do not name it.
+        name. A `context_kind` is handed over as the positional argument number `context_at`; `parameters`
+        do not name it.
 
-        `form` is that of its plain values (`encoder`), -1 if they need more than writing. They are written if
-        they are of the type `exact`, where it is given, and `check`, where it is given, says that they keep
-        the output schema; it must not raise. `plain` is a function that makes a plain value of a result that
-        keeps the output schema, and the form of that; of any other it makes none, or raises. `to_text` makes
-        the text of a result of which no schema says anything, or returns None, or raises. `load_content`
-        imports what writes results that are content (`fastrpc._core.content_blocks`), in a form that is not
-        that of texts lists of blocks alone; None: results are no content.
+        `form` is that of its plain values (`encoder`), -1 if they need more than writing. `check` must not
+        raise. `plain` is a function that makes a plain value of a result that keeps the output schema, and
+        the form of that; of any other it makes none, or raises. `to_text` returns None, or raises, for a
+        result that it makes no text of. `load_content` imports `fastrpc._core.content_blocks`; in a form that
+        is not that of texts it writes lists of blocks alone.
 
-        `is_async`: calling gives a coroutine. `binds_whole`: the handler's signature judges all arguments
-        together, so that none is bound here. `kind` is tool, resource, prompt or completion; `target` what
-        calls name, `name` if it is not given; `encoder` a `fastrpc.engine.ports.ResultEncoder`; `noted`: it
-        makes every result, since texts may be added. The slots: ``guard(call)`` decides about a call whose
-        arguments are bound, unless it is a `Gate` that allows it before; ``around(call)`` calls the function
-        in the connection's place; both are handed a `CallInfo`. ``recheck(call)`` raises if what is around
-        has made another call of it than the guard has allowed. `recorder` gets a record of each call.
-        `forwarder` may send a call to another server without its arguments being bound. The prefixes and
-        `hides_failures` are those of `fastrpc.tool_style.ToolStyle`. `conditional`: it may have ceased to
-        exist for its caller, which the dispatcher is asked before each call.
+        ``guard(call)`` decides about a call whose arguments are bound, unless it is a `Gate` that allows it
+        before; ``around(call)`` calls the function in the connection's place; both are handed a `CallInfo`.
+        ``recheck(call)`` raises if what is around has made another call of it than the guard has allowed.
+        The prefixes and `hides_failures` are those of `fastrpc.tool_style.ToolStyle`.
         """
         cdef Py_ssize_t at
         cdef bytes key
@@ -254,12 +242,7 @@ cdef class Plan:
             values[at] = NULL
         fits = (<Quiet> <void*> bind_message)(self, message, values)
         if fits > 0:
-            result = self.enter(
-                <PyObject*> self.function,
-                values,
-                self.positional | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                self.keyword_names,
-            )
+            result = entered(self, values, self.positional)
         elif fits == 0:
             result = <PyObject*> MISFIT
             Py_XINCREF(result)
@@ -294,12 +277,7 @@ cdef class Plan:
 
     cdef PyObject* invoke(self, PyObject** values) noexcept:
         """Call the function with what bind() has bound, and what was put beside it; as call() does."""
-        return self.enter(
-            <PyObject*> self.function,
-            values,
-            (self.positional + (self.context_at >= 0)) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-            self.keyword_names,
-        )
+        return entered(self, values, self.positional + (self.context_at >= 0))
 
     cdef void release(self, PyObject** values) noexcept:
         """Give back what bind() has bound."""
@@ -376,12 +354,7 @@ cdef class Plan:
         if made == call.count:
             for at in range(made, self.count):
                 values[order[at]] = <PyObject*> self.defaults[order[at]]
-            result = self.enter(
-                <PyObject*> self.function,
-                values,
-                self.positional | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                self.keyword_names,
-            )
+            result = entered(self, values, self.positional)
         elif PyErr_Occurred() == NULL:
             result = <PyObject*> MISFIT
             Py_XINCREF(result)
@@ -459,7 +432,7 @@ cdef class Plan:
             and code == <PyObject*> self.failed_code
             and instruction == self.failed_at
             and type(error) is self.failed_type
-            and c_clock() * 1e-9 < <double> self.failed_place.due  # macOS: ahead of time.monotonic()
+            and clock() * 1e-9 < <double> self.failed_place.due  # macOS: ahead of time.monotonic()
         ):
             self.failed_place.count += 1
             return 0
@@ -513,6 +486,12 @@ cdef int prepare_for_failures() except -1:
     masked, none_in = redaction.masked, redaction.secrets.none_in
     failures = tracebacks
     return 0
+
+
+cdef inline PyObject* entered(Plan plan, PyObject** values, size_t positional) noexcept:
+    """Call the function with so many values by position, and the others by name."""
+    positional |= PY_VECTORCALL_ARGUMENTS_OFFSET
+    return plan.enter(<PyObject*> plan.function, values, positional, plan.keyword_names)
 
 
 cdef inline PyObject* new_value(Plan plan, Py_ssize_t at, const CallArgument* argument) noexcept:

@@ -8,11 +8,10 @@ happens to a call that comes too soon, is left to `fastrpc.guard`.
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from fastrpc._core.clock cimport clock
+
 from hashlib import blake2b
 from mmap import mmap
-
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
 
 cdef extern from "sliding_window.h":
     enum:
@@ -58,7 +57,7 @@ cdef class RateLimit:
 
         A table that is full of limits in use allows nothing for a key that it has no room for.
         """
-        cdef int64_t now = c_clock()
+        cdef int64_t now = clock()
         cdef Window* window = window_of(<Window*> self.table.view.buf, self.table.count, self.key, now)
         if window == NULL:
             return self.slice
@@ -66,7 +65,7 @@ cdef class RateLimit:
 
     cpdef int give_back(self) except -1:
         """Give back what was taken last, for a request that is not made after all."""
-        cdef int64_t now = c_clock()
+        cdef int64_t now = clock()
         cdef Window* window = window_of(<Window*> self.table.view.buf, self.table.count, self.key, now)
         if window != NULL:
             window_give_back(window, now, self.slice)

@@ -5,7 +5,8 @@ from libc.stdint cimport int64_t, uint8_t
 from cpython.object cimport PyObject
 
 from fastrpc._core.encoder cimport OutputBuffer
-from fastrpc._core.message cimport Message, Slice
+from fastrpc._core.message cimport Message
+from fastrpc._core.slices cimport Slice
 
 cdef enum:
     MOST_CONTENT = 16 * 1024 * 1024   # bytes of requests and answers that lie in a ring
@@ -17,17 +18,20 @@ cdef enum Kind:
     PROMPT
     COMPLETION
 
+cdef struct Stages:            # of a call, in ticks, when they ended; 0: it did not come so far
+    int64_t began              # the message had been read,
+    int64_t bound              # its arguments were bound,
+    int64_t allowed            # the guard had allowed it,
+    int64_t returned           # the function had returned
+
 cdef struct Record:
     PyObject* name             # str: of the tool, the resource's URI, of the prompt; these three are owned
     PyObject* id               # bytes: its JSON text
     PyObject* principal        # str
     PyObject* request          # what calls carried, owned; NULL unless the recorder keeps content: the line
     PyObject* answer           # (it may be a DecidedLine), the result or the error as JSON text; or tuples
-    int64_t began              # in ticks: the message had been read,
-    int64_t bound              # its arguments were bound,
-    int64_t allowed            # the guard had allowed it,
-    int64_t returned           # the function had returned,
-    int64_t written            # its answer was in the output buffer. 0: it did not come so far
+    Stages times
+    int64_t written            # when its answer was in the output buffer
     int64_t size               # bytes of the answer
     uint8_t kind
     uint8_t outcome            # its place in OUTCOMES
@@ -76,21 +80,7 @@ cdef class Recorder:
     cdef int64_t first_ticks
     cdef double first_time
 
-    cdef int put(
-        self,
-        int kind,
-        int64_t began,
-        int64_t bound,
-        int64_t allowed,
-        int64_t returned,
-        int64_t size,
-        object outcome,
-        object name,
-        object id,
-        object principal,
-        bytes request,
-        bytes answer,
-    ) except -1
+    cdef int put(self, Record* given, object outcome, bytes request, bytes answer) except -1
     cdef int keep(self, Record* record, bytes request, bytes answer) except -1
     cdef double rate(self)
 

@@ -18,15 +18,14 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from libc.string cimport memchr
 
+from fastrpc._core.clock cimport clock
+from fastrpc._core.clock cimport ticks as c_ticks
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport OutputBuffer
-from fastrpc._core.message cimport Message, Slice
+from fastrpc._core.message cimport Message
+from fastrpc._core.slices cimport Slice
 
 from time import time
-
-cdef extern from "clock.h":
-    int64_t c_clock "fastrpc_clock"() noexcept nogil
-    int64_t c_ticks "fastrpc_ticks"() noexcept nogil
 
 OUTCOMES = (
     "ok",
@@ -155,7 +154,7 @@ cdef class Recorder:
         self.capacity = capacity
         self.on_first = on_first
         self.on_full = None
-        self.first_clock = c_clock()
+        self.first_clock = clock()
         self.first_ticks = c_ticks()
         self.first_time = time()
         self.reader = Message()
@@ -167,22 +166,9 @@ cdef class Recorder:
                 release(&self.ring[(self.first + at) % self.capacity])
             PyMem_Free(self.ring)
 
-    cdef int put(
-        self,
-        int kind,
-        int64_t began,
-        int64_t bound,
-        int64_t allowed,
-        int64_t returned,
-        int64_t size,
-        object outcome,
-        object name,
-        object id,
-        object principal,
-        bytes request,
-        bytes answer,
-    ) except -1:
-        """Record a call that has been answered just now, see `Record`; one that does not fit is counted."""
+    cdef int put(self, Record* given, object outcome, bytes request, bytes answer) except -1:
+        """Record a call that has been answered just now; one that does not fit is counted. `given` has its
+        kind, size and stages, and refers to its name, id and principal, which the caller owns."""
         cdef Record* record
         if self.count == self.capacity:
             if self.on_full is not None:
@@ -191,20 +177,12 @@ cdef class Recorder:
                 self.dropped += 1
                 return 0
         record = &self.ring[(self.first + self.count) % self.capacity]
-        record.kind = kind
-        record.began = began
-        record.bound = bound
-        record.allowed = allowed
-        record.returned = returned
+        given.outcome = CODES[outcome]
+        record[0] = given[0]
         record.written = c_ticks()
-        record.size = size
-        record.outcome = CODES[outcome]
-        Py_INCREF(name)
-        Py_INCREF(id)
-        Py_INCREF(principal)
-        record.name = <PyObject*> name
-        record.id = <PyObject*> id
-        record.principal = <PyObject*> principal
+        Py_INCREF(<object> record.name)
+        Py_INCREF(<object> record.id)
+        Py_INCREF(<object> record.principal)
         record.request = record.answer = NULL
         if request is not None or answer is not None:
             self.keep(record, request, answer)
@@ -217,7 +195,7 @@ cdef class Recorder:
         self,
         str kind,
         str name,
-        bytes id,
+        bytes id not None,
         str principal,
         str outcome,
         int64_t began,
@@ -229,14 +207,15 @@ cdef class Recorder:
         bytes answer=None,
     ):
         """put() for Python. What is too long of the id is cut."""
-        if len(id) > LONGEST_ID:
-            id = id[:LONGEST_ID]
+        cdef Record record
+        id = id[:LONGEST_ID]
         if request is not None and not isinstance(request, bytes):
             raise TypeError(f"request: expected bytes, got {type(request).__name__}")
-        self.put(
-            KIND_CODES[kind], began, bound, allowed, returned, size, outcome, name, id, principal,
-            <bytes> request, answer,
-        )
+        record.kind = KIND_CODES[kind]
+        record.times = Stages(began, bound, allowed, returned)
+        record.size = size
+        record.name, record.id, record.principal = <PyObject*> name, <PyObject*> id, <PyObject*> principal
+        self.put(&record, outcome, <bytes> request, answer)
 
     cdef int keep(self, Record* record, bytes request, bytes answer) except -1:
         """Keep the content of a record; None: there is none."""
@@ -262,7 +241,7 @@ cdef class Recorder:
 
     cdef double rate(self):
         """Return how many ticks a microsecond has."""
-        return 1000 * <double> (c_ticks() - self.first_ticks) / (c_clock() - self.first_clock + 1)
+        return 1000 * <double> (c_ticks() - self.first_ticks) / (clock() - self.first_clock + 1)
 
     def take(self, Py_ssize_t limit=1024):
         """Take at most so many records out of the ring, the oldest first."""
@@ -355,7 +334,6 @@ cdef bytes line_of(Message message):
 
 
 def line_read_by(Message message not None):
-    """Return the line that a message has read, as it came."""
     return line_of(message)
 
 
@@ -395,18 +373,18 @@ cdef bytes answer_in(OutputBuffer output, Py_ssize_t size, Py_ssize_t id_size):
 cdef CallRecord described(Recorder recorder, Record* record, double rate):
     """Return a record as an object; `rate` is ticks a microsecond."""
     cdef CallRecord found = CallRecord.__new__(CallRecord)
-    cdef int64_t at = record.began
+    cdef int64_t at = record.times.began
     found.kind = KINDS[record.kind]
     found.name = <str> record.name
     found.id = <bytes> record.id
     found.principal = <str> record.principal
     found.outcome = OUTCOMES[record.outcome]
-    found.started_at = recorder.first_time + (record.began - recorder.first_ticks) / rate / 1e6
-    found.bind_us = stage(record.bound, &at, rate)
-    found.guard_us = stage(record.allowed, &at, rate)
-    found.run_us = stage(record.returned, &at, rate)
+    found.started_at = recorder.first_time + (record.times.began - recorder.first_ticks) / rate / 1e6
+    found.bind_us = stage(record.times.bound, &at, rate)
+    found.guard_us = stage(record.times.allowed, &at, rate)
+    found.run_us = stage(record.times.returned, &at, rate)
     found.encode_us = stage(record.written, &at, rate)
-    found.total_us = (record.written - record.began) / rate
+    found.total_us = (record.written - record.times.began) / rate
     found.size = record.size
     found.trace = ""
     request = None if record.request == NULL else <object> record.request

@@ -11,9 +11,8 @@ from libc.errno cimport errno
 cdef extern from *:
     """
     #include <errno.h>
-    #include <fcntl.h>
     #include <signal.h>
-    #include <unistd.h>
+    #include "pipes.h"
 
     static int fastrpc_noted = 0;  /* the signal that is caught, 0 for none */
     static struct sigaction fastrpc_before;
@@ -29,9 +28,7 @@ cdef extern from *:
     static int fastrpc_note_signal(int number) {
         struct sigaction action;
         if (fastrpc_note_pipe[0] < 0) {
-            if (pipe(fastrpc_note_pipe) < 0) { return -1; }
-            for (int end = 0; end < 2; ++end) { fcntl(fastrpc_note_pipe[end], F_SETFD, FD_CLOEXEC); }
-            fcntl(fastrpc_note_pipe[1], F_SETFL, O_NONBLOCK);
+            if (fastrpc_make_pipe(fastrpc_note_pipe, 1) < 0) { return -1; }
         }
         if (number != 0) {
             action.sa_handler = fastrpc_note_byte;
@@ -55,10 +52,7 @@ cdef extern from *:
     /* In a child process: the pipe is the parent's, which would take a signal of the child for its own. */
     static void fastrpc_leave_notes(void) {
         fastrpc_release_signal();
-        for (int end = 0; end < 2; ++end) {
-            if (fastrpc_note_pipe[end] >= 0) { close(fastrpc_note_pipe[end]); }
-            fastrpc_note_pipe[end] = -1;
-        }
+        fastrpc_close_pipe(fastrpc_note_pipe);
     }
     """
     int note_signal "fastrpc_note_signal"(int number) nogil

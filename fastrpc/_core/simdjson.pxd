@@ -6,6 +6,8 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
+from fastrpc._core.slices cimport Slice
+
 cdef extern from *:
     """
     #include "simdjson.h"
@@ -26,27 +28,22 @@ cdef extern from *:
         return error ? error : static_cast<int>(parser.doc.allocate(size));
     }
 
-    // How deep the line nests, an empty array or object included, by the first stage's marks alone.
-    static inline Py_ssize_t depth(const dom::parser &parser, const char *line) {
-        const auto &stage = *parser.implementation;
-        Py_ssize_t level = 0, deepest = 0;
-        for (uint32_t at = 0; at < stage.n_structural_indexes; ++at) {
-            char mark = line[stage.structural_indexes[at]];
-            if (mark == '{' || mark == '[') { if (++level > deepest) { deepest = level; } }
-            else if (mark == '}' || mark == ']') { --level; }
-        }
-        return deepest;
-    }
+    // How deep a line nests, and how many arrays and objects it has, empty ones included.
+    struct Nesting { Py_ssize_t depth = 0, containers = 0; };
 
-    // How many arrays and objects are in the line.
-    static inline Py_ssize_t containers(const dom::parser &parser, const char *line) {
+    // By the first stage's marks alone.
+    static inline Nesting nesting(const dom::parser &parser, const char *line) {
         const auto &stage = *parser.implementation;
-        Py_ssize_t count = 0;
+        Nesting found;
+        Py_ssize_t level = 0;
         for (uint32_t at = 0; at < stage.n_structural_indexes; ++at) {
             char mark = line[stage.structural_indexes[at]];
-            count += mark == '{' || mark == '[';
+            if (mark == '{' || mark == '[') {
+                ++found.containers;
+                if (++level > found.depth) { found.depth = level; }
+            } else if (mark == '}' || mark == ']') { --level; }
         }
-        return count;
+        return found;
     }
 
     // simdjson's letter for a value's type; # for an integer beyond 64 bits, a marked string: see numbers.h.
@@ -59,35 +56,19 @@ cdef extern from *:
         return letter;
     }
 
-    static inline void text(const dom::element &value, const char **data, Py_ssize_t *size) {
+    // A `Slice` is that of slices.pxd.
+    template <typename Slice> static inline void text(const dom::element &value, Slice *found) {
         std::string_view view;
         if (value.get_string().get(view)) { view = std::string_view(); }
-        *data = view.data();
-        *size = static_cast<Py_ssize_t>(view.size());
+        found->data = view.data();
+        found->size = static_cast<Py_ssize_t>(view.size());
     }
 
-    static inline int64_t integer(const dom::element &value) {
-        int64_t number = 0;
-        if (value.get_int64().get(number)) { number = 0; }
-        return number;
-    }
-
-    static inline uint64_t large_integer(const dom::element &value) {
-        uint64_t number = 0;
-        if (value.get_uint64().get(number)) { number = 0; }
-        return number;
-    }
-
-    static inline double real(const dom::element &value) {
-        double number = 0;
-        if (value.get_double().get(number)) { number = 0; }
-        return number;
-    }
-
-    static inline bool truth(const dom::element &value) {
-        bool answer = false;
-        if (value.get_bool().get(answer)) { answer = false; }
-        return answer;
+    // A number or a truth value; 0 or false of another type.
+    template <typename Scalar> static inline Scalar scalar(const dom::element &value) {
+        Scalar found = 0;
+        if (value.get(found)) { found = 0; }
+        return found;
     }
 
     // How many elements an array has; simdjson counts no further than UNCOUNTED.
@@ -167,7 +148,7 @@ cdef extern from *:
         }
 
         // The next value's text, without white space around it; false at the end.
-        bool next(const char **data, Py_ssize_t *size) noexcept {
+        template <typename Slice> bool next(Slice *found) noexcept {
             char first = line[indexes[at]];
             if (first == '}' || first == ']') { return false; }
             if (keyed) { at += 2; }
@@ -182,24 +163,23 @@ cdef extern from *:
             const char *from = line + indexes[start];
             const char *to = line + indexes[at];
             while (is_space(to[-1])) { --to; }
-            *data = from;
-            *size = to - from;
+            found->data = from;
+            found->size = to - from;
             if (line[indexes[at]] == ',') { ++at; }
             return true;
         }
     };
 
     // The text of the member at `inner` of the object that is the member at `outer` of the line's object.
-    static inline void member_text(
-        const dom::parser &parser, const char *line, Py_ssize_t outer, Py_ssize_t inner,
-        const char **data, Py_ssize_t *size
+    template <typename Slice> static inline void member_text(
+        const dom::parser &parser, const char *line, Py_ssize_t outer, Py_ssize_t inner, Slice *found
     ) {
         Places places;
-        *size = 0;
+        found->size = 0;
         places.begin(parser, line);
-        while (outer-- > 0) { places.next(data, size); }
+        while (outer-- > 0) { places.next(found); }
         places.at += 3;  // key, colon, opening brace
-        do { places.next(data, size); } while (inner-- > 0);
+        do { places.next(found); } while (inner-- > 0);
     }
 
     }  // namespace fastrpc
@@ -209,6 +189,10 @@ cdef extern from *:
     int SIMDJSON_DEPTH_ERROR "simdjson::DEPTH_ERROR"
     int SIMDJSON_NUMBER_ERROR "simdjson::NUMBER_ERROR"
     int SIMDJSON_BIGINT_ERROR "simdjson::BIGINT_ERROR"
+
+    cdef struct Nesting "fastrpc::Nesting":
+        Py_ssize_t depth
+        Py_ssize_t containers
 
     cdef cppclass Element "simdjson::dom::element":
         Element() noexcept
@@ -230,11 +214,10 @@ cdef extern from *:
 
     cdef cppclass Places "fastrpc::Places":
         void begin(const Parser& parser, const char* line) noexcept
-        bint next(const char** data, Py_ssize_t* size) noexcept
+        bint next(Slice* found) noexcept
 
     void member_text "fastrpc::member_text"(
-        const Parser& parser, const char* line, Py_ssize_t outer, Py_ssize_t inner,
-        const char** data, Py_ssize_t* size
+        const Parser& parser, const char* line, Py_ssize_t outer, Py_ssize_t inner, Slice* found
     ) noexcept
     Py_ssize_t marks_of "fastrpc::marks_of"(const Parser& parser, const char* line, Py_ssize_t size) noexcept
     int parse_marked "fastrpc::parse_marked"(
@@ -244,12 +227,11 @@ cdef extern from *:
     Py_ssize_t UNCOUNTED "fastrpc::UNCOUNTED"
     Py_ssize_t size_of "fastrpc::size_of"(const Element& array) noexcept
     int allocate "fastrpc::allocate"(Parser& parser, size_t size, size_t depth) noexcept
-    Py_ssize_t containers_of "fastrpc::containers"(const Parser& parser, const char* line) noexcept
-    Py_ssize_t depth_of "fastrpc::depth"(const Parser& parser, const char* line) noexcept
+    Nesting nesting_of "fastrpc::nesting"(const Parser& parser, const char* line) noexcept
     int parse "fastrpc::parse"(Parser& parser, const char* line, size_t size, Element& root) noexcept
     char kind_of "fastrpc::kind"(const Element& value) noexcept
-    void text_of "fastrpc::text"(const Element& value, const char** data, Py_ssize_t* size) noexcept
-    int64_t integer_of "fastrpc::integer"(const Element& value) noexcept
-    uint64_t large_integer_of "fastrpc::large_integer"(const Element& value) noexcept
-    double real_of "fastrpc::real"(const Element& value) noexcept
-    bint truth_of "fastrpc::truth"(const Element& value) noexcept
+    void text_of "fastrpc::text"(const Element& value, Slice* found) noexcept
+    int64_t integer_of "fastrpc::scalar<int64_t>"(const Element& value) noexcept
+    uint64_t large_integer_of "fastrpc::scalar<uint64_t>"(const Element& value) noexcept
+    double real_of "fastrpc::scalar<double>"(const Element& value) noexcept
+    bint truth_of "fastrpc::scalar<bool>"(const Element& value) noexcept

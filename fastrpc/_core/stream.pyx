@@ -15,12 +15,12 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t
 from libc.stdio cimport fflush
-from posix.unistd cimport close, read, write
+from posix.unistd cimport read, write
 
 from fastrpc import forks
 
+from fastrpc._core.clock cimport clock
 from fastrpc._core.connection cimport Connection
-from fastrpc._core.connection cimport c_clock as clock
 from fastrpc._core.contained cimport contained
 from fastrpc._core.encoder cimport OutputBuffer
 from fastrpc._core.framer cimport LINE, NOTHING, Framer
@@ -40,9 +40,7 @@ cdef extern from *:
     #include <fcntl.h>
     #include <signal.h>
     #include <unistd.h>
-    #ifdef __GLIBC__
-    #include <malloc.h>
-    #endif
+    #include "pipes.h"
 
     /* Ending signals, seen. Handled in C, so that they are noticed in poll(2) as well as in a loop. */
     static volatile sig_atomic_t fastrpc_signal_seen = 0;
@@ -57,19 +55,10 @@ cdef extern from *:
         errno = kept;
     }
 
-    static int fastrpc_make_pipe(int ends[2]) {
-        if (pipe(ends) < 0) { return -1; }
-        for (int end = 0; end < 2; ++end) {
-            fcntl(ends[end], F_SETFD, FD_CLOEXEC);
-            fcntl(ends[end], F_SETFL, O_NONBLOCK);
-        }
-        return 0;
-    }
-
     static int fastrpc_catch_signals(void) {
         struct sigaction action;
         if (fastrpc_signal_pipe[0] < 0) {
-            if (fastrpc_make_pipe(fastrpc_signal_pipe) < 0) { return -1; }
+            if (fastrpc_make_pipe(fastrpc_signal_pipe, 0) < 0) { return -1; }
         }
         action.sa_handler = fastrpc_on_signal;
         action.sa_flags = 0;
@@ -96,21 +85,9 @@ cdef extern from *:
     #endif
     }
 
-    /* A text of a megabyte is a str of up to four: glibc would give each back to the system, and fault it in
-       page by page for the next message, at three times the cost of all else. Keep up to 32 MiB instead. */
-    static void fastrpc_keep_memory(void) {
-    #ifdef __GLIBC__
-        mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);
-        mallopt(M_TRIM_THRESHOLD, 32 * 1024 * 1024);
-    #endif
-    }
-
     /* In a child process: the pipe is the parent's, which would take a signal of the child for its own. */
     static void fastrpc_forget_pipe(void) {
-        for (int end = 0; end < 2; ++end) {
-            if (fastrpc_signal_pipe[end] >= 0) { close(fastrpc_signal_pipe[end]); }
-            fastrpc_signal_pipe[end] = -1;
-        }
+        fastrpc_close_pipe(fastrpc_signal_pipe);
         fastrpc_signal_seen = 0;
     }
 
@@ -121,17 +98,21 @@ cdef extern from *:
     }
     """
     int signal_seen "fastrpc_signal_seen"
-    int make_pipe "fastrpc_make_pipe"(int* ends) nogil
+    int make_pipe "fastrpc_make_pipe"(int* ends, bint waits) nogil
+    void close_pipe "fastrpc_close_pipe"(int* ends) nogil
     int c_catch_signals "fastrpc_catch_signals"() nogil
     void forget_pipe "fastrpc_forget_pipe"() nogil
     void c_release_signals "fastrpc_release_signals"() nogil
     void widen "fastrpc_widen"(int descriptor, int size) nogil
-    void keep_memory "fastrpc_keep_memory"() nogil
+
+cdef extern from "heap_limits.h":
+    void set_thresholds "fastrpc_set_thresholds"(int mapped, int trimmed) noexcept
 
 cdef str FAILED = "a function called by the stream failed"
 
 cdef enum:
     READ_SIZE = 64 * 1024
+    KEPT_BYTES = 32 * 1024 * 1024     # of free memory
     FOR_LARGE_MESSAGES = 1024 * 1024  # bytes of a pipe
     FOR_MANY_ANSWERS = 256 * 1024     # a processor keeps so much in its cache, beside what it does with it
     FLUSH_ABOVE = 1024 * 1024            # answers held back before a write in the middle of a batch
@@ -192,7 +173,7 @@ cdef class Stream:
         self.sink = output
         self.waiting = []
         self.trace = trace
-        if make_pipe(self.waker) < 0:
+        if make_pipe(self.waker, False) < 0:
             raise OSError(errno, "no pipe can be made")
         connection.call_in_loop = self.call_in_loop
         connection.flush = self.flush_soon
@@ -202,9 +183,7 @@ cdef class Stream:
         self.waker[0] = self.waker[1] = -1
 
     def __dealloc__(self):
-        if self.waker[0] >= 0:
-            close(self.waker[0])
-            close(self.waker[1])
+        close_pipe(self.waker)
 
     # --- the pump ---------------------------------------------------------------------------------
 
@@ -229,8 +208,7 @@ cdef class Stream:
             if self.connection.forwarded and self.poll_upstream():
                 self.failed_spins = look_until = 0
                 if until and clock() > until:
-                    outcome = self.send()
-                    return MORE if outcome == IDLE else outcome
+                    return self.send() or MORE
                 continue
             room = self.framer.room(READ_SIZE, &available)
             count = read(self.input, room, available)
@@ -240,8 +218,7 @@ cdef class Stream:
                 if look_until:
                     self.failed_spins = look_until = 0
                 if count >= READ_SIZE and self.has_read_much(until):
-                    outcome = self.send()
-                    return MORE if outcome == IDLE else outcome
+                    return self.send() or MORE
                 continue
             if count == 0:
                 return self.input_ended()
@@ -274,16 +251,14 @@ cdef class Stream:
     cdef bint has_read_much(self, int64_t until) noexcept:
         """A read was full. Say whether the pump has to stop: a client that sends faster than it is answered
         never leaves nothing to read, and blank lines or a part of a line count as none."""
-        if not self.wide:
-            self.make_room()
+        if not self.wide:  # messages are large or many: give the pipes and the heap room for them
+            self.wide = True
+            # A text of a megabyte is a str of up to four: glibc would give each back to the system, and fault
+            # it in page by page for the next message, at three times the cost of all else.
+            set_thresholds(KEPT_BYTES, KEPT_BYTES)
+            widen(self.input, FOR_LARGE_MESSAGES)
+            widen(self.sink, FOR_LARGE_MESSAGES)
         return signal_seen or (until and clock() > until)
-
-    cdef void make_room(self) noexcept:
-        """Much comes at once, so messages are large or many: give the pipes and the heap room for them."""
-        self.wide = True
-        keep_memory()
-        widen(self.input, FOR_LARGE_MESSAGES)
-        widen(self.sink, FOR_LARGE_MESSAGES)
 
     cdef int answer_lines(self, int64_t until) except -1:
         """Answer every complete line that has been read, and send the answers."""
@@ -327,15 +302,13 @@ cdef class Stream:
             if self.wants_loop:
                 if self.abandoned:
                     forks.leave()
-                found = self.send()
-                return LOOP if found == IDLE else found
+                return self.send() or LOOP
             if self.output.waiting() > FLUSH_ABOVE:
                 found = self.send()
                 if found != IDLE:
                     return found
             if lines % LINES_BETWEEN_CLOCKS == 0 and until and clock() > until:
-                found = self.send()
-                return MORE if found == IDLE else found
+                return self.send() or MORE
 
     cdef int line_failed(self, object error) except -1:
         """The line that was being handled has raised."""
@@ -488,14 +461,11 @@ cdef class Stream:
 
         The call in which it was forked ends the process when it comes back.
         """
-        cdef int end
         self.abandoned = self.wants_loop = self.over = True
         self.connection.known = False
         self.framer.start = self.framer.searched = self.framer.end
         self.output.taken(self.output.waiting())
-        for end in range(2):
-            close(self.waker[end])
-            self.waker[end] = -1
+        close_pipe(self.waker)
 
     # --- in a loop ------------------------------------------------------------------------------------
 
@@ -528,7 +498,9 @@ cdef class Stream:
             self.loop.call_soon(self.turn)
         elif outcome == BLOCKED:
             self.watch_input(False)
-            self.watch_output()
+            if not self.writing:
+                self.writing = True
+                self.loop.add_writer(self.sink, self.drained)
         else:
             self.finish(outcome)
         return 0
@@ -539,12 +511,6 @@ cdef class Stream:
         elif self.reading and not wanted:
             self.loop.remove_reader(self.input)
         self.reading = wanted
-        return 0
-
-    cdef int watch_output(self) except -1:
-        if not self.writing:
-            self.writing = True
-            self.loop.add_writer(self.sink, self.drained)
         return 0
 
     def drained(self):

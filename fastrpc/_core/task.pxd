@@ -7,18 +7,18 @@ cdef enum State:
 
 cdef class CallTask:
     cdef object __weakref__
-    cdef object coroutine
-    cdef object loop
+    cdef readonly object _coro
+    cdef readonly object _loop
     cdef object context
     cdef public object on_done
-    cdef object waiter                   # the future that the coroutine waits for
+    cdef readonly object _fut_waiter                   # the future that the coroutine waits for
     cdef readonly object value           # the result, or the exception
-    cdef object cancel_message
+    cdef readonly object _cancel_message
     cdef object name
-    cdef list callbacks                  # of others: (function, context), or None
+    cdef readonly list _callbacks                  # of others: (function, context), or None
     cdef readonly int state
     cdef int cancel_requests
-    cdef bint must_cancel
+    cdef readonly bint _must_cancel
     cdef readonly bint failed            # `value` is an exception
     cdef bint registered                 # it is among asyncio.all_tasks()
     cdef public object _asyncio_future_blocking

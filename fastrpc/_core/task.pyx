@@ -116,8 +116,8 @@ cdef class CallTask:
     """
 
     def __init__(self, coroutine, loop, on_done):
-        self.coroutine = coroutine
-        self.loop = loop
+        self._coro = coroutine
+        self._loop = loop
         self.on_done = on_done
         self.context = PyContext_CopyCurrent()
         self._asyncio_future_blocking = False
@@ -127,16 +127,16 @@ cdef class CallTask:
         self.run()
 
     cdef int run(self) except -1:
-        cdef object outer = current_task_of(self.loop)
+        cdef object outer = current_task_of(self._loop)
         if outer is not None:
-            leave_task(self.loop, outer)
+            leave_task(self._loop, outer)
         PyContext_Enter(self.context)
         try:
             self.step(None)
         finally:
             PyContext_Exit(self.context)
             if outer is not None:
-                enter_task(self.loop, outer)
+                enter_task(self._loop, outer)
         return 0
 
     # --- steps ------------------------------------------------------------------------------------------
@@ -149,36 +149,36 @@ cdef class CallTask:
         cdef object raised = None
         if self.state != PENDING:
             return 0
-        if self.must_cancel:
+        if self._must_cancel:
             if error is None or not is_of(error, CancelledError):
                 error = self.cancellation()
-            self.must_cancel = False
-        self.waiter = None
-        set_current(self.loop, self)
+            self._must_cancel = False
+        self._fut_waiter = None
+        set_current(self._loop, self)
         try:
             if error is None:
-                outcome = PyIter_Send(self.coroutine, None, &sent)
+                outcome = PyIter_Send(self._coro, None, &sent)
                 if outcome == PYGEN_ERROR:
                     raised = take_raised()  # a handler here would cost more than the coroutine
                 else:
                     result = owned(sent)
             else:
-                result = self.coroutine.throw(error)
+                result = self._coro.throw(error)
                 outcome = PYGEN_NEXT
         except StopIteration as stop:
             outcome, result = PYGEN_RETURN, stop.value
         except BaseException as problem:
             raised = problem
         finally:
-            unset_current(self.loop, self)
+            unset_current(self._loop, self)
         if raised is not None:
             if is_of(raised, CancelledError):
                 self.end(CANCELLED, raised, True)
             else:
                 self.end(FINISHED, raised, True)
         elif outcome == PYGEN_RETURN:
-            if self.must_cancel:  # cancelled in its last step
-                self.must_cancel = False
+            if self._must_cancel:  # cancelled in its last step
+                self._must_cancel = False
                 self.end(CANCELLED, self.cancellation(), True)
             else:
                 self.end(FINISHED, result, False)
@@ -186,8 +186,8 @@ cdef class CallTask:
             try:
                 self.wait_for(result)
             except BaseException as problem:  # of what it waits for, which may be anything
-                self.waiter = None
-                self.loop.call_soon(self._step, problem, context=self.context)
+                self._fut_waiter = None
+                self._loop.call_soon(self._step, problem, context=self.context)
         return 0
 
     cdef int wait_for(self, object awaited) except -1:
@@ -197,7 +197,7 @@ cdef class CallTask:
             self.registered = True
             register_task(self)
         if awaited is None:  # a bare yield, as of asyncio.sleep(0)
-            self.loop.call_soon(self._step, None, context=self.context)
+            self._loop.call_soon(self._step, None, context=self.context)
             return 0
         blocking = getattr(awaited, "_asyncio_future_blocking", None)
         if blocking is None:
@@ -206,17 +206,17 @@ cdef class CallTask:
             return self.refuse(f"yield was used instead of yield from in task {self!r} with {awaited!r}")
         if awaited is self:
             return self.refuse(f"Task cannot await on itself: {self!r}")
-        if loop_of(awaited) is not self.loop:
+        if loop_of(awaited) is not self._loop:
             return self.refuse(f"Task {self!r} got Future {awaited!r} attached to a different loop")
         awaited._asyncio_future_blocking = False
         awaited.add_done_callback(self._wakeup, context=self.context)
-        self.waiter = awaited
-        if self.must_cancel and awaited.cancel(msg=self.cancel_message):
-            self.must_cancel = False
+        self._fut_waiter = awaited
+        if self._must_cancel and awaited.cancel(msg=self._cancel_message):
+            self._must_cancel = False
         return 0
 
     cdef int refuse(self, str why) except -1:
-        self.loop.call_soon(self._step, RuntimeError(why), context=self.context)
+        self._loop.call_soon(self._step, RuntimeError(why), context=self.context)
         return 0
 
     def _step(self, error):
@@ -236,17 +236,17 @@ cdef class CallTask:
         self.failed = failed
         if self.registered:
             unregister_task(self)
-        callbacks, self.callbacks = self.callbacks, None
+        callbacks, self._callbacks = self._callbacks, None
         if callbacks is not None:
             for function, context in callbacks:
-                self.loop.call_soon(function, self, context=context)
+                self._loop.call_soon(function, self, context=context)
         on_done, self.on_done = self.on_done, None
         if on_done is not None:
             on_done(self)
         return 0
 
     cdef object cancellation(self):
-        message = self.cancel_message
+        message = self._cancel_message
         return CancelledError() if message is None else CancelledError(message)
 
     cpdef object call_error(self):
@@ -262,10 +262,10 @@ cdef class CallTask:
         if self.state != PENDING:
             return False
         self.cancel_requests += 1
-        if self.waiter is not None and self.waiter.cancel(msg=msg):
+        if self._fut_waiter is not None and self._fut_waiter.cancel(msg=msg):
             return True
-        self.must_cancel = True
-        self.cancel_message = msg
+        self._must_cancel = True
+        self._cancel_message = msg
         return True
 
     def cancelling(self):
@@ -277,7 +277,7 @@ cdef class CallTask:
         if self.cancel_requests > 0:
             self.cancel_requests -= 1
             if self.cancel_requests == 0 and UNCANCEL_FORGETS:
-                self.must_cancel = False
+                self._must_cancel = False
         return self.cancel_requests
 
     def done(self):
@@ -315,26 +315,26 @@ cdef class CallTask:
         if context is None:
             context = PyContext_CopyCurrent()
         if self.state != PENDING:
-            self.loop.call_soon(function, self, context=context)
-        elif self.callbacks is None:
-            self.callbacks = [(function, context)]
+            self._loop.call_soon(function, self, context=context)
+        elif self._callbacks is None:
+            self._callbacks = [(function, context)]
         else:
-            self.callbacks.append((function, context))
+            self._callbacks.append((function, context))
 
     def remove_done_callback(self, function):
         """Have a function called no more; return how many times it would have been."""
-        if self.callbacks is None:
+        if self._callbacks is None:
             return 0
-        kept = [pair for pair in self.callbacks if pair[0] != function]
-        removed = len(self.callbacks) - len(kept)
-        self.callbacks = kept or None
+        kept = [pair for pair in self._callbacks if pair[0] != function]
+        removed = len(self._callbacks) - len(kept)
+        self._callbacks = kept or None
         return removed
 
     def get_loop(self):
-        return self.loop
+        return self._loop
 
     def get_coro(self):
-        return self.coroutine
+        return self._coro
 
     def get_context(self):
         return self.context
@@ -357,31 +357,7 @@ cdef class CallTask:
     def print_stack(self, *, limit=None, file=None):
         return tasks.base_tasks._task_print_stack(self, limit, file)
 
-    # What anyio and asyncio's own helpers look at.
-
-    @property
-    def _callbacks(self):
-        return self.callbacks
-
-    @property
-    def _coro(self):
-        return self.coroutine
-
-    @property
-    def _loop(self):
-        return self.loop
-
-    @property
-    def _fut_waiter(self):
-        return self.waiter
-
-    @property
-    def _must_cancel(self):
-        return self.must_cancel
-
-    @property
-    def _cancel_message(self):
-        return self.cancel_message
+    # What anyio and asyncio's own helpers look at, besides the attributes of the same names.
 
     def _make_cancelled_error(self):
         return self.value if self.state == CANCELLED else self.cancellation()
@@ -402,7 +378,7 @@ cdef class CallTask:
 
     def __repr__(self):
         state = ("pending", "cancelled", "finished")[self.state]
-        return f"<CallTask {state} name={self.get_name()!r} coro={self.coroutine!r}>"
+        return f"<CallTask {state} name={self.get_name()!r} coro={self._coro!r}>"
 
 
 def task_of(awaitable, loop, on_done):
@@ -422,8 +398,8 @@ cdef CallTask begun(object awaitable, object loop):
     if task is None:
         task = CallTask.__new__(CallTask)
         task._asyncio_future_blocking = False
-    task.coroutine = awaitable if is_coroutine(awaitable) else _awaited(awaitable)
-    task.loop = loop
+    task._coro = awaitable if is_coroutine(awaitable) else _awaited(awaitable)
+    task._loop = loop
     task.context = PyContext_CopyCurrent()
     task.run()
     return task
@@ -433,10 +409,10 @@ cdef int forget(CallTask task) except -1:
     """Store a task that has ended in its first step for the next call, unless other code refers to it."""
     global spare
     if Py_REFCNT(task) == 1 and not is_referred(task):
-        task.coroutine = task.loop = task.context = task.value = task.name = task.cancel_message = None
+        task._coro = task._loop = task.context = task.value = task.name = task._cancel_message = None
         task.state = PENDING
         task.cancel_requests = 0
-        task.must_cancel = task.failed = False
+        task._must_cancel = task.failed = False
         spare = task
     return 0
 

@@ -17,6 +17,7 @@ from cython cimport binding, final
 
 from fastrpc._core.call_result cimport CallResult
 from fastrpc._core.client_request cimport PendingRequest
+from fastrpc._core.client_stream cimport ClientStream
 from fastrpc._core.python_api cimport (
     PYGEN_ERROR,
     PYGEN_NEXT,
@@ -54,9 +55,22 @@ cdef extern from *:
     void set_send "fastrpc_set_send"(object type, Step step)
 
 
+cdef enum CallState:
+    CREATED
+    SENT            # the request; a task waits for the response
+    FINISHING       # the coroutine `rest` runs
+    ENDED
+
+
 @binding(False)                  # calls of plain methods are faster
 cdef class ToolCaller:
     """The base class of `AsyncClient`: `call_tool`, and what a call needs of its client."""
+
+    cdef public ClientStream _stream
+    cdef public object _loop
+    cdef public object _output_schemas   # a dict by the names of tools
+    cdef public double _timeout_seconds
+    cdef public bint _is_open
 
     def call_tool(
         self, str name, arguments=None, *, as_type=None, timeout_seconds=None, on_progress=None, meta=None
@@ -84,6 +98,19 @@ cdef class ToolCaller:
 @binding(False)
 cdef class ToolCall(PendingRequest):
     """A call that may be awaited once."""
+
+    cdef readonly str name
+    cdef readonly object arguments
+    cdef readonly object as_type
+    cdef readonly object timeout_seconds
+    cdef ToolCaller client
+    cdef ClientStream stream     # on which the request was sent
+    cdef object rest
+    cdef object callback         # of the task that waits
+    cdef object callback_context
+    cdef object cancellation     # a CancelledError, when the task is cancelled
+    cdef CallState state
+    cdef bint blocking
 
     def __dealloc__(self):
         if self.state == CREATED and PyErr_WarnFormat(

@@ -75,7 +75,10 @@ static inline bool read_tool_result(
     if (!has_id || result_position < 0) { return false; }
     Places places;
     places.begin(parser, line);
-    do { places.next(&found->text, &found->size); } while (result_position-- > 0);
+    struct { const char *data; Py_ssize_t size; } result = {nullptr, 0};
+    do { places.next(&result); } while (result_position-- > 0);
+    found->text = result.data;
+    found->size = result.size;
     return true;
 }
 

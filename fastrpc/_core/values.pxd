@@ -11,6 +11,7 @@ from libc.string cimport memcmp, memcpy
 
 cimport fastrpc._core.simdjson as simdjson
 from fastrpc._core.collector cimport LARGE, PyGC_Disable, PyGC_Enable
+from fastrpc._core.slices cimport Slice
 
 cdef extern from "Python.h":
     str PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
@@ -63,12 +64,11 @@ cdef inline str make_ascii(const char* data, Py_ssize_t size):
 
 cdef inline object to_python(simdjson.Element value):
     """Make Python objects of a value; of two equal keys the last one wins."""
-    cdef const char* data
-    cdef Py_ssize_t size
+    cdef Slice text
     cdef char kind = simdjson.kind_of(value)
     if kind == c'"':
-        simdjson.text_of(value, &data, &size)
-        return make_str(data, size)
+        simdjson.text_of(value, &text)
+        return make_str(text.data, text.size)
     if kind == c"l":
         return simdjson.integer_of(value)
     if kind == c"{":
@@ -82,8 +82,8 @@ cdef inline object to_python(simdjson.Element value):
     if kind == c"u":
         return simdjson.large_integer_of(value)
     if kind == c"#":
-        simdjson.text_of(value, &data, &size)
-        return integer_of_digits(data + 1, size - 1)
+        simdjson.text_of(value, &text)
+        return integer_of_digits(text.data + 1, text.size - 1)
     return None
 
 

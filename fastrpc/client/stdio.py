@@ -14,7 +14,7 @@ from time import monotonic
 from fastrpc import diagnostics
 from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ConnectionLost, FastrpcError
-from fastrpc.processes import environment
+from fastrpc.processes import close_watched, environment
 from fastrpc.processes.server_process import NOT_FOUND, ServerProcess
 from fastrpc.redaction import masked_output
 
@@ -277,11 +277,7 @@ class HeardProcess(PipedProcess):
                 return
 
     def _close_errors(self) -> None:
-        if self._errors >= 0:
-            if not self.loop.is_closed():
-                self.loop.remove_reader(self._errors)
-            os.close(self._errors)
-            self._errors = -1
+        self._errors = close_watched(self.loop, self._errors)
 
     def ended(self, reason: str) -> None:
         self._read_rest_of_errors()

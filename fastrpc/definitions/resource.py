@@ -111,11 +111,8 @@ class ReadingSignature(Signature):
     client receives depends on its version and is made elsewhere.
     """
 
-    __slots__ = ("mime_type",)
-
     def __init__(self, signature: Signature, mime_type: str | None) -> None:
-        for name in Signature.__slots__:
-            setattr(self, name, getattr(signature, name))
+        vars(self).update(vars(signature))
         self.mime_type = mime_type
 
     def call(self, function: Callable[..., Any], values: list[Any], context: object = None) -> Any:

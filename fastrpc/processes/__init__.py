@@ -322,20 +322,26 @@ class Process:
             self._watched = True
             self._loop.add_reader(self._pipe, self._readable)
 
-    def _readable(self) -> None:
-        """Read one chunk; the loop calls again for the next, after other work."""
+    def _read_chunk(self) -> bytes | None:
+        """Read a chunk, and store it unless output is discarded; None: there is none now, b"": none more."""
         try:
             data = os.read(self._pipe, READ_SIZE)
         except BlockingIOError:
-            return
+            return None
         if not data:
             self._close_pipe()
-            self._settle()
         elif not self._sealed:
             self.output.feed(data)
             if self.on_output is not None:
                 self.on_output(data)
-        elif len(data) == READ_SIZE:
+        return data
+
+    def _readable(self) -> None:
+        """Read one chunk; the loop calls again for the next, after other work."""
+        data = self._read_chunk()
+        if data == b"":
+            self._settle()
+        elif data is not None and len(data) == READ_SIZE and self._sealed and self._pipe >= 0:
             # A process left behind must not block on a full pipe, but may be slowed down.
             self._loop.remove_reader(self._pipe)
             self._watched = False
@@ -344,25 +350,21 @@ class Process:
     def _read_rest(self) -> None:
         """Read what the pipe holds now: at most its capacity, even if the other end goes on writing."""
         for _ in range(16):
-            if self._pipe < 0 or self._sealed:
+            if self._pipe < 0 or self._sealed or not self._read_chunk():
                 return
-            try:
-                data = os.read(self._pipe, READ_SIZE)
-            except BlockingIOError:
-                return
-            if not data:
-                self._close_pipe()
-                return
-            self.output.feed(data)
-            if self.on_output is not None:
-                self.on_output(data)
 
     def _close_pipe(self) -> None:
-        if self._pipe >= 0:
-            if self._watched and not self._loop.is_closed():
-                self._loop.remove_reader(self._pipe)
-            os.close(self._pipe)
-            self._pipe = -1
+        self._pipe = close_watched(self._loop, self._pipe)
+
+
+def close_watched(loop: asyncio.AbstractEventLoop, descriptor: int) -> int:
+    """Close a descriptor that a loop may watch, unless it is -1; return -1."""
+    if descriptor >= 0:
+        if not loop.is_closed():
+            loop.remove_reader(descriptor)
+            loop.remove_writer(descriptor)
+        os.close(descriptor)
+    return -1
 
 
 def _resolve(future: asyncio.Future[None] | None) -> None:

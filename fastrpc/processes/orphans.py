@@ -19,20 +19,6 @@ if TYPE_CHECKING:
 PASSES = 20  # new processes may appear while /proc is read
 
 
-class _Found:
-    """A process, as /proc describes it."""
-
-    __slots__ = ("parent", "pid", "session", "started", "state")
-
-    def __init__(self, pid: int, stat: bytes) -> None:
-        fields = stat.rpartition(b")")[2].split()
-        self.pid = pid
-        self.state = fields[0]
-        self.parent = int(fields[1])
-        self.session = int(fields[3])
-        self.started = int(fields[19])  # in clock ticks since boot
-
-
 def end_writers(pipe: int, age_seconds: float) -> None:
     """Send SIGKILL to the processes that write to the pipe that `pipe` reads from, and to their sessions.
 
@@ -47,10 +33,10 @@ def end_writers(pipe: int, age_seconds: float) -> None:
     oldest_ticks = int(oldest * os.sysconf("SC_CLK_TCK")) - 1
     sessions: set[int] = set()
     for _ in range(PASSES):
-        young = [found for found in _processes() if found.started >= oldest_ticks]
-        writers = {found.pid for found in young if _writes_to(found.pid, name)}
-        sessions |= {found.session for found in young if found.pid in writers}
-        ended = [found.pid for found in young if found.pid in writers or found.session in sessions]
+        young = [(pid, session) for pid, session, started in _processes() if started >= oldest_ticks]
+        writers = {pid for pid, _ in young if _writes_to(pid, name)}
+        sessions |= {session for pid, session in young if pid in writers}
+        ended = [pid for pid, session in young if pid in writers or session in sessions]
         for pid in ended:
             _kill(pid)
         if not ended:
@@ -58,20 +44,21 @@ def end_writers(pipe: int, age_seconds: float) -> None:
         time.sleep(0.001)
 
 
-def _processes() -> Iterator[_Found]:
-    """The living processes, except this one, its children, and those of its session."""
-    own, session = os.getpid(), os.getsid(0)
+def _processes() -> Iterator[tuple[int, int, int]]:
+    """The living processes, except this one, its children, and those of its session: pid, session, and start
+    in clock ticks since boot."""
+    own, own_session = os.getpid(), os.getsid(0)
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
-                found = _Found(int(name), file.read())
+                fields = file.read().rpartition(b")")[2].split()  # proc(5): those after the name
         except OSError:  # it has ended meanwhile
             continue
-        ours = own in (found.pid, found.parent) or found.session == session
-        if found.state not in (b"Z", b"X") and not ours:
-            yield found
+        pid, parent, session = int(name), int(fields[1]), int(fields[3])
+        if fields[0] not in (b"Z", b"X") and own not in (pid, parent) and session != own_session:
+            yield pid, session, int(fields[19])
 
 
 def _writes_to(pid: int, pipe: str) -> bool:

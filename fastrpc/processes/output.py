@@ -96,12 +96,12 @@ class OutputFile:
         target = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             for start, end, before in ((0, self.first, b""), (self.kept_from, self.total, note)):
-                _write_all(target, before)
+                write_all(target, before)
                 while start < end:
                     piece = self.read(start, min(COPY, end - start))
                     if not piece:
                         break
-                    _write_all(target, piece)
+                    write_all(target, piece)
                     start += len(piece)
                     yield
             os.replace(beside, self.path)
@@ -128,7 +128,7 @@ def _close_on_a_thread(descriptor: int) -> None:
     threading.Thread(target=os.close, args=(descriptor,), daemon=True).start()
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -158,15 +158,12 @@ class Output:
     def feed(self, data: bytes) -> None:
         """Store a chunk of output."""
         self.total += len(data)
+        self._to_file(data)
         if self._tail is None:
             self._head += data
-            if self.file is not None:
-                self._to_file(data)
             if self.total > self._head_limit + self._tail_limit:
                 self._overflow()
             return
-        if self.file is not None:
-            self._to_file(data)
         self._tail += data
         if len(self._tail) > self._tail_limit + SLACK:
             self._trim()

@@ -18,6 +18,7 @@ import struct
 import time
 
 from fastrpc.errors import ToolError
+from fastrpc.processes.output import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,29 +113,22 @@ class Reaper:
         """Send a request. Return False if the reaper has ended."""
         if self.socket is None:
             return False
-        size = REQUEST.size + len(payload)
-        if len(payload) > INLINE_LIMIT:
-            file = anonymous_file(payload)
-            try:
-                flags |= IN_FILE
-                frame = REQUEST.pack(kind, flags, len(payload), *counts, grace_ms)
-                return self._send(frame, REQUEST.size, (*descriptors, file))
-            finally:
-                os.close(file)
-        frame = REQUEST.pack(kind, flags, len(payload), *counts, grace_ms) + payload
-        return self._send(frame, size, descriptors)
-
-    def _send(self, frame: bytes, size: int, descriptors: Sequence[int]) -> bool:
-        assert self.socket is not None
+        file = anonymous_file(payload) if len(payload) > INLINE_LIMIT else -1
+        if file >= 0:
+            flags |= IN_FILE
+            descriptors = (*descriptors, file)
+        frame = REQUEST.pack(kind, flags, len(payload), *counts, grace_ms)
+        if file < 0:
+            frame += payload
         try:
-            if descriptors:
-                sent = socket.send_fds(self.socket, [frame], list(descriptors))
-                if sent < size:
-                    self.socket.sendall(frame[sent:])
-            else:
-                self.socket.sendall(frame)
+            sent = socket.send_fds(self.socket, [frame], list(descriptors)) if descriptors else 0
+            if sent < len(frame):
+                self.socket.sendall(frame[sent:])
         except OSError:
             return False
+        finally:
+            if file >= 0:
+                os.close(file)
         return True
 
     def wake_up(self) -> None:
@@ -314,9 +308,7 @@ def anonymous_file(data: bytes) -> int:
 
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+    write_all(descriptor, data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

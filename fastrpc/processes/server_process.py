@@ -11,7 +11,7 @@ import asyncio
 import os
 import time
 
-from fastrpc.processes import _payload, kill_unsupervised, reapers
+from fastrpc.processes import _payload, close_watched, kill_unsupervised, reapers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,18 +126,10 @@ class ServerProcess:
         raise NotImplementedError
 
     def close_input(self) -> None:
-        if self.input >= 0:
-            if not self.loop.is_closed():
-                self.loop.remove_writer(self.input)
-            os.close(self.input)
-            self.input = -1
+        self.input = close_watched(self.loop, self.input)
 
     def close_output(self) -> None:
-        if self.output >= 0:
-            if not self.loop.is_closed():
-                self.loop.remove_reader(self.output)
-            os.close(self.output)
-            self.output = -1
+        self.output = close_watched(self.loop, self.output)
 
     def has_closed(self, pipe: str) -> None:
         """The program has closed "its input" or "its output": soon the exit code is known, or the program

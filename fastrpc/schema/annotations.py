@@ -51,15 +51,12 @@ class Peeled:
     default, None without one.
     """
 
-    __slots__ = ("alias", "allows_null", "base", "description", "field", "metadata")
-
-    def __init__(self) -> None:
-        self.base: Any = None
-        self.allows_null = False
-        self.description: str | None = None
-        self.field: Any = None
-        self.alias: str | None = None
-        self.metadata: tuple[Any, ...] = ()
+    base: Any = None
+    allows_null = False
+    description: str | None = None
+    field: Any = None
+    alias: str | None = None
+    metadata: tuple[Any, ...] = ()
 
 
 def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:

@@ -30,13 +30,7 @@ if TYPE_CHECKING:
     from fastrpc.schema.converters import Schema
     from fastrpc.schema.signature import FunctionFacts
 
-_BY_TYPE = {
-    "integer": PLAIN[int],
-    "number": PLAIN[float],
-    "boolean": PLAIN[bool],
-    "array": PLAIN[list],
-    "object": PLAIN[dict],
-}
+_BY_TYPE = {PLAIN[kind].schema["type"]: PLAIN[kind] for kind in (int, float, bool, list, dict)}
 
 
 class Validator:
@@ -120,8 +114,6 @@ _CHECKED = Converter({})  # kind "checked": only `bind` can validate
 
 class _RawSignature(Signature):
     """A signature whose arguments are validated together, by a JSON Schema."""
-
-    __slots__ = ("validator",)
 
     validator: Validator | None
     """None for `ANY_OBJECT`, which every call's arguments satisfy."""

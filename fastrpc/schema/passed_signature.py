@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastrpc.schema.converters import ANY
 from fastrpc.schema.signature import Parameter, Signature
 
 TYPE_CHECKING = False
@@ -14,22 +13,17 @@ if TYPE_CHECKING:
 class PassedSignature(Signature):
     """Accepts any arguments and passes them on as one dict, beside the Context; nothing is validated."""
 
-    __slots__ = ()
-
     has_vector_form = False
+    context_parameter = "context"
+    context_index = -1
+    positional_count = 0
+    takes_others = True
+    keywords = ()
+    vectorizable = False
 
     def __init__(self, parameters: list[Parameter], input_schema: dict[str, Any]) -> None:
         self.parameters = tuple(parameters)
         self.input_schema = input_schema
-        self.output_schema = None
-        self.context_parameter = "context"
-        self.context_index = -1
-        self.positional_count = 0
-        self.takes_others = True
-        self.keywords = ()
-        self.vectorizable = False
-        self.wraps_result = False
-        self.result_converter = ANY
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         return [arguments]

@@ -364,12 +364,12 @@ class PydanticConverter(Converter):
         self._refused = ValidationError
         self.annotation = annotation
         self._dumping: dict[str, Any] = {"mode": "json", **({"by_alias": True} if aliases else {})}
-        validate, dump = self.adapter.validator.validate_python, self.adapter.serializer.to_python
-        self.load = validate
-        if aliases:
-            self.plain_value = lambda value: dump(validate(value), mode="json", by_alias=True)
-        else:
-            self.plain_value = lambda value: dump(validate(value), mode="json")
+        self.load = validate = self.adapter.validator.validate_python
+        dump = partial(self.adapter.serializer.to_python, **self._dumping)
+        self.plain_value = lambda value: dump(validate(value))
+
+    def to_json(self, value: Any) -> Any:
+        return self.adapter.dump_python(value, **self._dumping)
 
     def accept(self, value: Any, lenient: bool = True) -> Any:
         try:
@@ -406,9 +406,6 @@ class PydanticConverter(Converter):
             said = first["msg"].replace("Input should be ", "expected ")
             problem = f"{said[:1].lower()}{said[1:]}, got {shorten(first['input'])}"
         return Mismatch(problem + (f" (and {len(others)} more)" if others else ""), path)
-
-    def to_json(self, value: Any) -> Any:
-        return self.adapter.dump_python(value, **self._dumping)
 
 
 def _as_configured() -> dict[str, Any]:

@@ -34,18 +34,6 @@ class Parameter:
     `Signature.bind`. `nullable`: an explicit null means `default`; otherwise `bind` handles null too.
     """
 
-    __slots__ = (
-        "allows_null",
-        "converter",
-        "default",
-        "keyword",
-        "kind",
-        "name",
-        "nullable",
-        "required",
-        "schema",
-    )
-
     def __init__(
         self,
         name: str,
@@ -88,30 +76,18 @@ class Signature:
     names in `keywords`.
     """
 
-    __slots__ = (
-        "_binder",
-        "context_index",
-        "context_parameter",
-        "input_schema",
-        "keywords",
-        "output_schema",
-        "parameters",
-        "positional_count",
-        "result_converter",
-        "takes_others",
-        "vectorizable",
-        "wraps_result",
-    )
-
     binds_whole = False
     """Whether arguments are validated together: none may be bound without the others."""
     has_vector_form = True
     """Whether `positional` may replace a function that is not `vectorizable`."""
+    output_schema: Schema | None = None
+    wraps_result = False
+    result_converter: Converter = ANY
+    _binder: Callable[[dict[str, Any]], list[Any] | str] | None = None
 
     def __init__(self, facts: FunctionFacts, parameters: list[Parameter], input_schema: Schema) -> None:
         self.parameters = tuple(parameters)
-        self._binder: Callable[[dict[str, Any]], list[Any] | str] | None = None
-        self.context_parameter = facts.context
+        self.context_parameter: str | None = facts.context
         positional = [name for name in facts.positional if name != facts.context]
         self.context_index = (
             facts.positional.index(facts.context) if facts.context in facts.positional else -1
@@ -125,9 +101,6 @@ class Signature:
             and not facts.takes_others
         )
         self.input_schema = input_schema
-        self.output_schema: Schema | None = None
-        self.wraps_result = False
-        self.result_converter: Converter = ANY
 
     @property
     def binder(self) -> Callable[[dict[str, Any]], list[Any] | str]:

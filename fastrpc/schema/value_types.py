@@ -7,6 +7,8 @@ contradict.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from fastrpc._core.value_types import (
     AnyValue,
     Bounded,
@@ -44,8 +46,16 @@ if TYPE_CHECKING:
 
 _TEXT, _INTEGER, _BOOLEAN, _NULL = Exact(str), Exact(int), Exact(bool), Exact(type(None))
 _NUMBER = Exact(float, int)
+_ANY = AnyValue()
+_BY_NAME = {"AnyType": _ANY, "NoneType": _NULL, "BoolType": _BOOLEAN}
+_WRITTEN = {  # by `msgspec.to_builtins`
+    "DateTimeType": ("datetime", "datetime"),
+    "DateType": ("datetime", "date"),
+    "DecimalType": ("decimal", "Decimal"),
+    "UUIDType": ("uuid", "UUID"),
+}
 _BY_CONVERTER: dict[type[Converter], ValueType] = {
-    AnyConverter: AnyValue(),
+    AnyConverter: _ANY,
     NullConverter: _NULL,
     StringConverter: _TEXT,
     IntegerConverter: _INTEGER,
@@ -97,18 +107,15 @@ class _TypeReader:
         self._open: set[type] = set()
 
     def read(self, described: Any) -> ValueType | None:
-        read = getattr(self, "_" + type(described).__name__, None)
+        name = type(described).__name__
+        if name in _BY_NAME:
+            return _BY_NAME[name]
+        if name in _WRITTEN and getattr(described, "tz", None) is None:
+            module, kind = _WRITTEN[name]
+            return _converted(getattr(import_module(module), kind))
+        read = getattr(self, "_" + name, None)
         found: ValueType | None = None if read is None else read(described)
         return found
-
-    def _AnyType(self, described: Any) -> ValueType | None:
-        return AnyValue()
-
-    def _NoneType(self, described: Any) -> ValueType | None:
-        return _NULL
-
-    def _BoolType(self, described: Any) -> ValueType | None:
-        return _BOOLEAN
 
     def _IntType(self, described: Any) -> ValueType | None:
         return self._number(_INTEGER, described)
@@ -138,10 +145,7 @@ class _TypeReader:
         return None if _is_bounded(described) else _around(ListOf, self.read(described.item_type))
 
     def _DictType(self, described: Any) -> ValueType | None:
-        if _is_bounded(described) or self.read(described.key_type) not in (
-            _TEXT,
-            _BY_CONVERTER[AnyConverter],
-        ):
+        if _is_bounded(described) or self.read(described.key_type) not in (_TEXT, _ANY):
             return None
         return _around(DictOf, self.read(described.value_type))
 
@@ -209,26 +213,6 @@ class _TypeReader:
     def _EnumType(self, described: Any) -> ValueType | None:
         kinds = {type(member.value) for member in described.cls}
         return EnumMember(described.cls) if kinds in ({str}, {int}) else None
-
-    def _DateTimeType(self, described: Any) -> ValueType | None:
-        from datetime import datetime
-
-        return None if described.tz is not None else _converted(datetime)
-
-    def _DateType(self, described: Any) -> ValueType | None:
-        from datetime import date
-
-        return _converted(date)
-
-    def _DecimalType(self, described: Any) -> ValueType | None:
-        from decimal import Decimal
-
-        return _converted(Decimal)
-
-    def _UUIDType(self, described: Any) -> ValueType | None:
-        from uuid import UUID
-
-        return _converted(UUID)
 
     def _BytesType(self, described: Any) -> ValueType | None:
         return None if _is_bounded(described) else _converted(bytes)

@@ -36,6 +36,7 @@ from fastrpc.storage.urls import place_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from sqlalchemy.engine import Connection, Engine
@@ -81,17 +82,13 @@ class Database:
         """SQLite's file, "" for another database."""
         return self._place.path
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """A transaction that reads. Raises StorageError."""
-        with self._transaction(False) as connection:
-            yield connection
+        return self._transaction(False)
 
-    @contextmanager
-    def changing(self) -> Iterator[Connection]:
+    def changing(self) -> AbstractContextManager[Connection]:
         """A transaction that writes. Raises StorageError, and IntegrityError for a broken constraint."""
-        with self._transaction(True) as connection:
-            yield connection
+        return self._transaction(True)
 
     def overwrite_deleted(self) -> None:
         """Overwrite what transactions have deleted so far, which SQLite's file and log still contain.
@@ -149,21 +146,14 @@ class Database:
 
     def _make_engine(self) -> Engine:
         path = self._place.path
+        limits: Any = {"pool_size": POOL_SIZE, "pool_timeout": WAIT_SECONDS, "hide_parameters": True}
         if path:
-            engine = create_engine(
-                self._place.url,
-                creator=lambda: sqlite.connect(path),
-                poolclass=QueuePool,
-                pool_size=POOL_SIZE,
-                pool_timeout=WAIT_SECONDS,
-                hide_parameters=True,
-            )
+            limits |= {"creator": lambda: sqlite.connect(path), "poolclass": QueuePool}
+            engine = create_engine(self._place.url, **limits)
             event.listen(engine, "begin", self._begin_sqlite)
             return engine
         try:
-            engine = create_engine(
-                self._place.url, pool_size=POOL_SIZE, pool_timeout=WAIT_SECONDS, hide_parameters=True
-            )
+            engine = create_engine(self._place.url, **limits)
             from fastrpc.storage.postgresql import limit_statements
         except ImportError as error:  # without psycopg, or psycopg without libpq
             reason = "" if isinstance(error, ModuleNotFoundError) else "it finds no libpq"

@@ -7,35 +7,25 @@ The guard's is `GUARD`. A toolset that stores rows declares a kind, and opens it
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from fastrpc.settings import STATE_DIR
 
 
-class DatabaseKind:
+class DatabaseKind(NamedTuple):
     """`title` begins every message; `file_name` is that of SQLite's file in the state folder; `extra`
     installs the libraries; `revisions` are all revisions of the schema, the oldest first; `migrations` is the
     folder with an Alembic file for each; `version_table` holds the revision, so several kinds may share one
     PostgreSQL database. `wait_seconds` is how long a change waits for other writers of SQLite's file.
     """
 
-    def __init__(
-        self,
-        title: str,
-        *,
-        file_name: str,
-        extra: str,
-        revisions: tuple[str, ...],
-        migrations: str,
-        version_table: str,
-        wait_seconds: float | None = None,
-    ) -> None:
-        self.title = title
-        self.file_name = file_name
-        self.extra = extra
-        self.revisions = revisions
-        self.migrations = migrations
-        self.version_table = version_table
-        self.wait_seconds = wait_seconds
+    title: str
+    file_name: str
+    extra: str
+    revisions: tuple[str, ...]
+    migrations: str
+    version_table: str
+    wait_seconds: float | None = None
 
     def __repr__(self) -> str:
         return f"DatabaseKind({self.title!r})"

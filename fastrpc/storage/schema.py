@@ -6,22 +6,7 @@ increments it in the same transaction (`note_change`), so a cache of rows only c
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    bindparam,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,83 +14,83 @@ if TYPE_CHECKING:
 
 ID_LENGTH = 12
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
-tokens = Table(
+tokens = sa.Table(
     "fastrpc_tokens",
     metadata,
-    Column("id", String(ID_LENGTH), primary_key=True),
-    Column("digest", LargeBinary(32), nullable=False),
-    Column("family", String(ID_LENGTH), nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("caller_class", Text, nullable=False),
-    Column("scopes", Text, nullable=False),
-    Column("created_at", Double, nullable=False),
-    Column("expires_at", Double),
-    Column("revoked_at", Double),
-    Column("last_used_at", Double),
-    Column("rotated_from", String(ID_LENGTH), ForeignKey("fastrpc_tokens.id")),
+    sa.Column("id", sa.String(ID_LENGTH), primary_key=True),
+    sa.Column("digest", sa.LargeBinary(32), nullable=False),
+    sa.Column("family", sa.String(ID_LENGTH), nullable=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("caller_class", sa.Text, nullable=False),
+    sa.Column("scopes", sa.Text, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("expires_at", sa.Double),
+    sa.Column("revoked_at", sa.Double),
+    sa.Column("last_used_at", sa.Double),
+    sa.Column("rotated_from", sa.String(ID_LENGTH), sa.ForeignKey("fastrpc_tokens.id")),
 )
 """`digest` is the SHA-256 of the whole token; `family` the id of the first token in its chain of rotations;
 `scopes` are separated by spaces (RFC 6749, 3.3)."""
 
-approvals = Table(
+approvals = sa.Table(
     "fastrpc_approvals",
     metadata,
-    Column("id", String(ID_LENGTH + 3), primary_key=True),
-    Column("state", String(10), nullable=False),
-    Column("digest", LargeBinary(32), nullable=False),
-    Column("call_digest", LargeBinary(32), nullable=False),
-    Column("caller", Text, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("caller_class", Text, nullable=False),
-    Column("server", Text, nullable=False),
-    Column("kind", String(10), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("arguments", Text, nullable=False),
-    Column("rest_digests", Text, nullable=False),
-    Column("schema", Text, nullable=False),
-    Column("policy", Text, nullable=False),
-    Column("risk", String(10), nullable=False),
-    Column("rule", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("approvers", Text, nullable=False),
-    Column("may_edit", Integer, nullable=False),
-    Column("asked_at", Double, nullable=False),
-    Column("expires_at", Double, nullable=False),
-    Column("decided_at", Double),
-    Column("decided_by", Text),
-    Column("channel", String(20)),
-    Column("comment", Text),
-    Column("edited_arguments", Text),
-    Column("prefix", Text),
-    Column("valid_until", Double),
-    Column("uses_left", Integer, nullable=False),
-    Column("used_at", Double),
-    Column("extra_params", Text, nullable=False, server_default=""),
-    Index("fastrpc_approvals_digest", "digest"),
-    Index("fastrpc_approvals_call", "call_digest"),
-    Index("fastrpc_approvals_state", "state", "caller"),
-    Index("fastrpc_approvals_expiry", "expires_at"),
+    sa.Column("id", sa.String(ID_LENGTH + 3), primary_key=True),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("digest", sa.LargeBinary(32), nullable=False),
+    sa.Column("call_digest", sa.LargeBinary(32), nullable=False),
+    sa.Column("caller", sa.Text, nullable=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("caller_class", sa.Text, nullable=False),
+    sa.Column("server", sa.Text, nullable=False),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("arguments", sa.Text, nullable=False),
+    sa.Column("rest_digests", sa.Text, nullable=False),
+    sa.Column("schema", sa.Text, nullable=False),
+    sa.Column("policy", sa.Text, nullable=False),
+    sa.Column("risk", sa.String(10), nullable=False),
+    sa.Column("rule", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("approvers", sa.Text, nullable=False),
+    sa.Column("may_edit", sa.Integer, nullable=False),
+    sa.Column("asked_at", sa.Double, nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+    sa.Column("decided_at", sa.Double),
+    sa.Column("decided_by", sa.Text),
+    sa.Column("channel", sa.String(20)),
+    sa.Column("comment", sa.Text),
+    sa.Column("edited_arguments", sa.Text),
+    sa.Column("prefix", sa.Text),
+    sa.Column("valid_until", sa.Double),
+    sa.Column("uses_left", sa.Integer, nullable=False),
+    sa.Column("used_at", sa.Double),
+    sa.Column("extra_params", sa.Text, nullable=False, server_default=""),
+    sa.Index("fastrpc_approvals_digest", "digest"),
+    sa.Index("fastrpc_approvals_call", "call_digest"),
+    sa.Index("fastrpc_approvals_state", "state", "caller"),
+    sa.Index("fastrpc_approvals_expiry", "expires_at"),
 )
 """`digest` is the digest of everything an approval is bound to, `call_digest` that of the caller and the call
 alone (`fastrpc.guard.approvals.binding`). `arguments`, `edited_arguments`, `schema`, `rest_digests` and
 `prefix` are JSON, `extra_params` JSON or empty. `rest_digests` maps the name of each text argument to the
 digest of all other arguments. `approvers` are separated by line feeds."""
 
-changes = Table(
+changes = sa.Table(
     "fastrpc_changes",
     metadata,
-    Column("topic", String(40), primary_key=True),
-    Column("number", BigInteger, nullable=False),
+    sa.Column("topic", sa.String(40), primary_key=True),
+    sa.Column("number", sa.BigInteger, nullable=False),
 )
 
-_NUMBER_OF = select(changes.c.number).where(changes.c.topic == bindparam("topic"))
+_NUMBER_OF = sa.select(changes.c.number).where(changes.c.topic == sa.bindparam("topic"))
 
 
 def note_change(connection: Connection, topic: str) -> None:
     """Increment the number of a topic, in the transaction of the change."""
-    statement = update(changes).where(changes.c.topic == topic).values(number=changes.c.number + 1)
+    statement = sa.update(changes).where(changes.c.topic == topic).values(number=changes.c.number + 1)
     if connection.execute(statement).rowcount != 1:
         raise LookupError(f"there is no topic {topic}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import closing
 from time import monotonic, sleep
 from urllib.parse import quote
 
@@ -54,22 +55,18 @@ def revision_of(path: str, kind: DatabaseKind) -> str | None:
     """Check all pages of a file, and return the revision of its schema, None for a file without tables.
     Writes nothing. Raises DatabaseDamaged, and DatabaseUnavailable."""
     try:
-        connection = connect(path, mode="ro")
-        try:
+        with closing(connect(path, mode="ro")) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise _damaged(path, kind, str(found))
-            names = {
-                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            }
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            names = {row[0] for row in tables}
             if not names:
                 return None
             if kind.version_table not in names:
                 raise _damaged(path, kind, "it is another program's database")
             row = connection.execute(f"SELECT version_num FROM {kind.version_table}").fetchone()
             return None if row is None else str(row[0])
-        finally:
-            connection.close()
     except sqlite3.OperationalError as error:
         raise DatabaseUnavailable(f"{kind.title}: {path}: {error}") from None
     except sqlite3.DatabaseError as error:
@@ -102,8 +99,7 @@ def connect(path: str, mode: str = "rw") -> sqlite3.Connection:
 
 def begin_change(connection: sqlite3.Connection, kind: DatabaseKind) -> None:
     """Begin a writing transaction as soon as no other writes. Raises sqlite3.OperationalError."""
-    patience = BUSY_SECONDS if kind.wait_seconds is None else kind.wait_seconds
-    deadline = monotonic() + patience
+    deadline = monotonic() + (BUSY_SECONDS if kind.wait_seconds is None else kind.wait_seconds)
     connection.execute(f"PRAGMA busy_timeout = {TURN_SECONDS * 1000:.0f}")
     try:
         while True:
@@ -119,21 +115,19 @@ def begin_change(connection: sqlite3.Connection, kind: DatabaseKind) -> None:
 
 def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
     """Switch a file to WAL permanently. Raises DatabaseUnavailable if the file system does not support it."""
-    connection = connect(path)
+    deadline = monotonic() + BUSY_SECONDS
     try:
-        deadline = monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                break
-            except sqlite3.OperationalError:  # another process is switching it; SQLite does not wait for it
-                if monotonic() > deadline:
-                    raise
-                sleep(0.02)
+        with closing(connect(path)) as connection:
+            while True:
+                try:
+                    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                    break
+                except sqlite3.OperationalError:  # another process is switching it; SQLite does not wait
+                    if monotonic() > deadline:
+                        raise
+                    sleep(0.02)
     except sqlite3.Error as error:
         raise DatabaseUnavailable(f"{kind.title}: {path}: {error}") from None
-    finally:
-        connection.close()
     if mode != "wal":
         raise DatabaseUnavailable(
             f"{kind.title}: {path}: the file system has no shared memory for SQLite's log (WAL): "
@@ -144,8 +138,5 @@ def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
 def overwrite_deleted(path: str) -> None:
     """Checkpoint and truncate the log (WAL), which overwrites deleted rows in the file, as far as other
     readers and writers permit. Raises DatabaseError of `sqlite3`."""
-    connection = connect(path)
-    try:
+    with closing(connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    finally:
-        connection.close()

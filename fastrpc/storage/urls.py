@@ -7,6 +7,7 @@ the database: a query may contain secrets too (``?password=…``).
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy.engine import URL, make_url
@@ -30,14 +31,13 @@ WAITING = {
 """Parameters of libpq, unless the URL sets others: a failed server is detected within seconds."""
 
 
-class DatabaseLocation:
+class DatabaseLocation(NamedTuple):
     """Where a database is: `path` of SQLite, else "", and `url` for SQLAlchemy. `shown` has no secrets."""
 
-    def __init__(self, url: URL, path: str, shown: str, secrets: tuple[str, ...] = ()) -> None:
-        self.url = url
-        self.path = path
-        self.shown = shown
-        self._secrets = secrets
+    url: URL
+    path: str
+    shown: str
+    secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Place({self.shown})"
@@ -45,7 +45,7 @@ class DatabaseLocation:
     def cause(self, error: BaseException) -> str:
         """Return the first line of a driver's message, without the secrets of the URL."""
         text = (str(error).strip() or type(error).__name__).splitlines()[0]
-        for secret in self._secrets:
+        for secret in self.secrets:
             text = text.replace(secret, MASK)
         return text.rstrip(".")
 

@@ -20,7 +20,8 @@ from support.outcomes import command, lines_of
 from support.raw_http import Socket, call, call_body, head_of, headers
 from support.waiting import eventually
 
-from fastrpc._core.access_buffer import AccessBuffer, ticks
+from fastrpc._core.access_buffer import AccessBuffer
+from fastrpc._core.recorder import ticks
 from fastrpc.telemetry.access_log import CAPACITY, AccessLog, pieces
 
 TOKEN = "a-token-for-tests"

@@ -52,8 +52,10 @@ def numbered(package: str, number: int) -> dict[str, int]:
 LAYERS = {
     # 0: leaves, on the standard library alone; what compiled code and processes share with everything
     "fastrpc._core": 0,
+    "fastrpc._core.clock": 0,
     "fastrpc._core.convert": 0,
     "fastrpc._core.polling": 0,
+    "fastrpc._core.slices": 0,
     "fastrpc._core.redaction": 0,
     "fastrpc._core.signal_pipe": 0,
     "fastrpc._core.value_types": 0,

@@ -10,7 +10,8 @@ Secrets in names are masked; the part of a URI after ``?`` or ``#``, which may h
 
 from __future__ import annotations
 
-from fastrpc._core.access_buffer import NotedAnswers, call_of, prepare, take_outcome, ticks
+from fastrpc._core.access_buffer import NotedAnswers, call_of, prepare, take_outcome
+from fastrpc._core.recorder import ticks
 from fastrpc.errors import InvalidRequest
 from fastrpc.redaction import masked
 from fastrpc.transports.http.exchange import DROPPED, ENDS, STOPPED, Exchange
