@@ -289,7 +289,7 @@ class StdioServerTransport:
         self._shutdown.begin()
 
     async def wait_closed(self) -> None:
-        await self._shutdown.wait_begun()
+        await self._shutdown.begun.wait()
 
     async def stop_accepting(self) -> None:
         """Does nothing: either the input has ended, or a signal ends the server."""
