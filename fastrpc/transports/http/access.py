@@ -10,6 +10,8 @@ Secrets in names are masked; the part of a URI after ``?`` or ``#``, which may h
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc._core.access_buffer import NotedAnswers, call_of, prepare, take_outcome, ticks
 from fastrpc.errors import InvalidRequest
 from fastrpc.redaction import masked
@@ -43,34 +45,22 @@ NOTED_KEY = "fastrpc.noted"
 LONGEST_NAME = 256
 
 
+@dataclass(slots=True, eq=False)
 class AccessEntry:
     """The record of a request, while it is being collected."""
 
-    __slots__ = (
-        "began",
-        "bytes_in",
-        "bytes_out",
-        "client",
-        "id",
-        "is_message",
-        "method",
-        "name",
-        "outcome",
-        "principal",
-        "status",
-    )
-
-    def __init__(self, began: int) -> None:
-        self.began = began
-        self.client: Client = None
-        self.principal = ""
-        self.method = self.name = ""
-        self.id = b""
-        self.is_message = False
-        """Whether an MCP message has been read."""
-        self.status = 0
-        self.outcome: str | None = None
-        self.bytes_in = self.bytes_out = 0
+    began: int
+    client: Client = None
+    principal: str = ""
+    method: str = ""
+    name: str = ""
+    id: bytes = b""
+    is_message: bool = False
+    """Whether an MCP message has been read."""
+    status: int = 0
+    outcome: str | None = None
+    bytes_in: int = 0
+    bytes_out: int = 0
 
 
 class Access:
@@ -283,13 +273,7 @@ class NotedRequest(HttpRequest):
 
     entry: AccessEntry
 
-    def __init__(
-        self,
-        access: Access,
-        scope: Mapped,
-        receive: Receive,
-        send: Send,
-    ) -> None:
+    def __init__(self, access: Access, scope: Mapped, receive: Receive, send: Send) -> None:
         super().__init__(scope, receive, send)
         self._access = access
         self._scope = scope
