@@ -52,11 +52,15 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
         task.add_done_callback(lambda _: loop.stop())
         generation = forks.generation
         while not task.done():  # a tool that calls loop.stop() does not end the server either
-            failure = _run_on(loop)
+            failure: BaseException | None = None
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as error:
+                failure = error
             if generation != forks.generation:
                 forks.leave(failure)
             if isinstance(failure, KeyboardInterrupt) and is_signal():
-                loop.set_exception_handler(_say_nothing)  # of what its tasks raised, or were about to do
+                loop.set_exception_handler(lambda *_: None)  # of what its tasks raised, or were about to do
                 raise failure
             if failure is not None:
                 what = type(failure).__name__
@@ -68,16 +72,3 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
         forks.forget(loop.stop)
         asyncio.set_event_loop(None)
         loop.close()
-
-
-def _say_nothing(_loop: AbstractEventLoop, _context: dict[str, Any]) -> None:
-    pass
-
-
-def _run_on(loop: AbstractEventLoop) -> BaseException | None:
-    """Run the loop until it is stopped, or raises SystemExit or KeyboardInterrupt, which is returned."""
-    try:
-        loop.run_forever()
-    except (SystemExit, KeyboardInterrupt) as error:
-        return error
-    return None
