@@ -7,7 +7,7 @@ queue is bounded. Costs two objects a request, and none if an exchange is reused
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from collections import deque
+from collections import defaultdict, deque
 
 from fastrpc import forks
 from fastrpc._core import http_body
@@ -85,10 +85,10 @@ class Exchange:
         self.dispatcher = dispatcher
         self.connection = dispatcher.connection
         self.connection.flush = self._flush
-        self.connection.notify = self._notify
+        self.connection.notify = lambda line: self.put(MESSAGE, line)
         self.connection.call_in_loop = lambda function: function()
-        dispatcher.requests.on_dropped = self._dropped
-        dispatcher.requests.on_batch_read = self._batch_read
+        dispatcher.requests.on_dropped = lambda: self._end_without_answer(DROPPED)
+        dispatcher.requests.on_batch_read = lambda: self._end_without_answer(SILENT)
         dispatcher.outbound.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.loop_runs(loop)
         self.connection.generation = forks.generation
@@ -198,11 +198,7 @@ class Exchange:
         return bool(self._items) or self.in_flight
 
     def _has_requests(self) -> bool:
-        own = self.dispatcher
-        for request in own.requests.in_flight.values():
-            if request.dispatcher is own:
-                return True
-        return bool(self.connection.listening or self._batches())
+        return bool(self.connection.listening or self._requests() or self._batches())
 
     def _batches(self) -> list[ServedBatch]:
         """Return the batches of this exchange that are still being read."""
@@ -217,10 +213,8 @@ class Exchange:
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
         """Pass all queued and later items to a function; None: queue them for `next`."""
         self._take = take
-        while take is not None and self._items:
-            item = self.next()
-            if item is not None:
-                take(*item)
+        while take is not None and (item := self.next()) is not None:
+            take(*item)
 
     def interrupt(self, error: ProtocolError) -> None:
         """Cancel the calls in flight, and answer their requests with an error."""
@@ -280,18 +274,11 @@ class Exchange:
         if answer:
             self.put(ANSWER, answer)
 
-    def _notify(self, line: bytes) -> None:
-        self.put(MESSAGE, line)
-
-    def _dropped(self) -> None:
-        """A call was cancelled: there is no response, unless a batch has other requests."""
+    def _end_without_answer(self, kind: str) -> None:
+        """A call was cancelled, or a batch was read in several turns: end the exchange, unless it has other
+        requests."""
         if self.in_flight and not self._has_requests():
-            self.put(DROPPED, b"")
-
-    def _batch_read(self) -> None:
-        """A batch was read in several turns: end the exchange if the batch has no request."""
-        if self.in_flight and not self._has_requests():
-            self.put(SILENT, b"")
+            self.put(kind, b"")
 
 
 class ExchangePool:
@@ -309,7 +296,9 @@ class ExchangePool:
         self.closed = False
         """Whether the server shuts down: no exchange is reused."""
         self._connect = connect
-        self._idle: dict[str | None, list[Exchange]] = {None: []}  # by the version without a session
+        self._idle: defaultdict[str | None, list[Exchange]] = defaultdict(
+            list
+        )  # by the version of the session wire
 
     def new(self) -> Exchange:
         """Return an exchange with a new main connection."""
@@ -319,7 +308,7 @@ class ExchangePool:
 
     def take(self, principal: str, version: str | None = None) -> Exchange:
         """Return an exchange for one request without a session; `version` if it is not of 2026-07-28."""
-        idle = self._idle.get(version)
+        idle = self._idle[version]
         exchange = idle.pop() if idle else self.new()
         if version is not None and exchange.dispatcher.session.version is None:
             exchange.dispatcher.adopt_version(version)
@@ -328,9 +317,7 @@ class ExchangePool:
 
     def put_back(self, exchange: Exchange) -> None:
         """Reuse the exchange of such a request, which is over."""
-        idle = self._idle.get(exchange.dispatcher.session.version)
-        if idle is None:
-            idle = self._idle[exchange.dispatcher.session.version] = []
+        idle = self._idle[exchange.dispatcher.session.version]
         if exchange.reusable and not self.closed and len(idle) < IDLE_EXCHANGES:
             exchange.hand_over(None)
             idle.append(exchange)

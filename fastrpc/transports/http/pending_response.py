@@ -49,7 +49,7 @@ class PendingResponse:
         if session is None:
             app.exchanges.begin(exchange)
         else:
-            session.begin(exchange)
+            session.running.add(exchange)
             app.exchanges.begin_in_session(exchange)
 
     @property

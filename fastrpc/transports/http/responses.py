@@ -129,7 +129,7 @@ class ResponseSender:
         """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
         client may resume the stream. `seconds`: to the first keep-alive comment; None: `stream_seconds`.
         """
-        session.begin(exchange)
+        session.running.add(exchange)
         self._exchanges.begin_in_session(exchange, request.share)
         request.watch(exchange.waiter.wake)
         try:

@@ -78,7 +78,7 @@ class SessionWire:
         self, request: HttpRequest, session: HttpSession, exchange: Exchange
     ) -> bytes | None:
         """Wait for the response to initialize; if the client disconnects, end the session and return None."""
-        session.begin(exchange)
+        session.running.add(exchange)
         request.watch(exchange.waiter.wake)
         try:
             while not request.gone:

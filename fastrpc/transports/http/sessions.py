@@ -66,6 +66,7 @@ class HttpSession:
         """When a client should reconnect whose stream has ended."""
         self.bypass = Bypass()
         self.running: set[Exchange] = set()
+        """Those whose request is in flight, until `put_back`: the session is busy."""
         self._connect = connect
         self._loop = loop
         self._make_exchange = make_exchange
@@ -96,7 +97,7 @@ class HttpSession:
     # --- requests ---------------------------------------------------------------------------------------
 
     def exchange(self) -> Exchange:
-        """Return an exchange for one request, to be passed to `begin` or `put_back`."""
+        """Return an exchange for one request, for `running` or `put_back`."""
         if self._idle:
             exchange = self._idle.pop()
             self._all_idle.release(exchange.kept_bytes)
@@ -105,10 +106,6 @@ class HttpSession:
             exchange = self._make_exchange(self._connect(main=self.dispatcher), self._loop)
         exchange.dispatcher.apply_session_state()
         return exchange
-
-    def begin(self, exchange: Exchange) -> None:
-        """Note that a request is in flight: the session is busy until `put_back`."""
-        self.running.add(exchange)
 
     def put_back(self, exchange: Exchange) -> None:
         """Reuse an exchange whose request is over; its later messages go to the standalone stream."""
