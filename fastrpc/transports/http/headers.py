@@ -46,7 +46,7 @@ def check_parameters(
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         if value is not None:
-            _check_value(headers, f"Mcp-Param-{header}", value)
+            _check(headers, f"Mcp-Param-{header}", value)
 
 
 def parameter_headers(
@@ -63,31 +63,18 @@ def parameter_headers(
     return found
 
 
-def _check(headers: dict[bytes, list[bytes]], name: str, expected: str) -> None:
-    given = _value_of(headers, name)
-    if given != expected:
-        raise _mismatch(name, given, expected)
-
-
-def _mismatch(name: str, given: str, expected: Any) -> HeaderMismatch:
-    body = repr(excerpt(expected)) if isinstance(expected, str) else f"{expected!r:.80}"
-    return HeaderMismatch(f"{name}: the header says {excerpt(given)!r}, the body {body}")
-
-
-def _check_value(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:
+def _check(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:
     given = _value_of(headers, name)
     if isinstance(expected, bool):
         same = given == ("true" if expected else "false")
     elif isinstance(expected, int):
-        same = _is_integer(given) and int(given) == expected
+        is_integer = len(given) < 40 and given.isascii() and given.removeprefix("-").isdecimal()
+        same = is_integer and int(given) == expected
     else:
         same = given == expected
     if not same:
-        raise _mismatch(name, given, expected)
-
-
-def _is_integer(text: str) -> bool:
-    return len(text) < 40 and text.isascii() and text.removeprefix("-").isdecimal()
+        body = repr(excerpt(expected)) if isinstance(expected, str) else f"{expected!r:.80}"
+        raise HeaderMismatch(f"{name}: the header says {excerpt(given)!r}, the body {body}")
 
 
 def _value_of(headers: dict[bytes, list[bytes]], name: str) -> str:
