@@ -8,6 +8,7 @@ share; the oldest event is dropped. A new reader replaces the previous one.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 from fastrpc.transports.http.exchange import Waiter
 
@@ -23,15 +24,13 @@ PART_BYTES = 64 * 1024
 """Bytes of events that are sent together; further ones wait until the client has read these."""
 
 
+@dataclass(slots=True, eq=False)
 class StreamEvent:
     """A message on a stream; `line` is None once it has been dropped."""
 
-    __slots__ = ("line", "number", "stream")
-
-    def __init__(self, stream: EventStream, number: int, line: bytes) -> None:
-        self.stream = stream
-        self.number = number
-        self.line: bytes | None = line
+    stream: EventStream
+    number: int
+    line: bytes | None
 
 
 class Store:
