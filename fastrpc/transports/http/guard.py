@@ -12,6 +12,8 @@ import re
 from math import inf
 from time import monotonic
 
+from fastrpc.errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -241,8 +243,6 @@ def preflight_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 def _host_entry(host: str) -> str:
     """Return an allowed host as it is compared. Raises UsageError."""
-    from fastrpc.errors import UsageError
-
     host = host.strip().lower()
     if host.count(":") > 1 and not host.startswith("["):
         host = f"[{host}]"
@@ -255,8 +255,6 @@ def _host_entry(host: str) -> str:
 
 def _origin_entry(origin: str) -> str:
     """Return an allowed origin as browsers write it: without its scheme's own port. Raises UsageError."""
-    from fastrpc.errors import UsageError
-
     origin = origin.strip().lower().rstrip("/")
     scheme, separator, rest = origin.partition("://")
     match = HOST.match(rest)

@@ -8,6 +8,7 @@ Code that refuses a request calls `note`.
 
 from __future__ import annotations
 
+import asyncio
 from time import monotonic
 
 from fastrpc import diagnostics
@@ -41,7 +42,7 @@ class Count:
             self.lines += 1
             return True
         if self.left_out == 0:
-            self._close_later(self.ends_at - now)
+            asyncio.get_running_loop().call_later(self.ends_at - now, self._close_at_end)
         self.left_out += 1
         return False
 
@@ -51,11 +52,6 @@ class Count:
             diagnostics.write("info", f"{self.status}: {self.left_out} more within {SECONDS:g} s")
         self.lines = self.left_out = 0
         self.ends_at = 0.0
-
-    def _close_later(self, seconds: float) -> None:
-        import asyncio
-
-        asyncio.get_running_loop().call_later(seconds, self._close_at_end)
 
     def _close_at_end(self) -> None:
         if monotonic() >= self.ends_at:  # else a new interval has started

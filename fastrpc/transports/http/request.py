@@ -86,7 +86,7 @@ class HttpRequest:
         self.begun = False
         self.gone = False
         """Whether the client has disconnected; known only after `watch`."""
-        self.on_gone: Callable[[], object] = _nothing
+        self.on_gone: Callable[[], object]
         self.share: Share | None = None
         """What its body takes of the total, until the request is served, and its call over."""
         self._receive = receive
@@ -268,10 +268,6 @@ def retry_after(answer: bytes) -> Headers:
     data = error.get("data") if isinstance(error, dict) else None
     seconds = data.get("retry_after_seconds") if isinstance(data, dict) else None
     return [(b"retry-after", b"%d" % seconds)] if isinstance(seconds, int) and seconds > 0 else []
-
-
-def _nothing() -> None:
-    """The default for `on_gone`."""
 
 
 def _too_long(limit: int) -> Refused:
