@@ -9,8 +9,10 @@ their own between 11 and 25). Only its owner can connect to a Unix socket. Accep
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
+import stat
 import sys
 
 from fastrpc.errors import UsageError
@@ -58,8 +60,6 @@ class Address:
         """Whether only this machine can reach it."""
         if self.path is not None or self.host.lower() == "localhost":
             return True
-        import ipaddress
-
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -112,29 +112,20 @@ def _listen_at_all(places: list[Place], workers: int) -> list[list[socket.socket
     else:
         sets = [sockets] * workers
     for found in {found for sockets in sets for found in sockets}:
-        found.listen(BACKLOG)
         found.setblocking(False)
     return sets
 
 
 def _bound(places: list[Place], *, shared: bool = False) -> list[socket.socket]:
-    """Return a socket for each place that the system has, all on one port. Raises OSError."""
+    """Return a socket that listens at each place that the system has, all on one port. Raises OSError."""
     sockets: list[socket.socket] = []
     missing: OSError | None = None
     port = 0
     for family, place in places:
-        found: socket.socket | None = None
+        address = (place[0], place[1] or port, *place[2:])
         try:
-            found = socket.socket(family, socket.SOCK_STREAM)
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if shared:
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            if family == socket.AF_INET6:
-                found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            found.bind((place[0], place[1] or port, *place[2:]))
+            found = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=shared)
         except OSError as error:
-            if found is not None:
-                found.close()
             if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                 missing = error  # localhost without IPv6
                 continue
@@ -183,10 +174,8 @@ def place_of(path: str) -> tuple[int, int, int] | None:
 
 
 def _is_left_behind(address: str) -> bool:
-    from stat import S_ISSOCK
-
     try:
-        if not S_ISSOCK(os.lstat(address).st_mode):
+        if not stat.S_ISSOCK(os.lstat(address).st_mode):
             return False
     except OSError:
         return False
