@@ -276,24 +276,22 @@ class NotedRequest(HttpRequest):
     def __init__(self, access: Access, scope: Mapped, receive: Receive, send: Send) -> None:
         super().__init__(scope, receive, send)
         self._access = access
-        self._scope = scope
-        self._is_whole = False
         self.entry = AccessEntry(ticks())
 
     async def serve(self, route: Callable[[HttpRequest], Awaitable[None]]) -> None:
         try:
             await super().serve(route)
         finally:
-            if NOTED_KEY not in self._scope:
+            if NOTED_KEY not in self.scope:
                 self._note()
 
     def _note(self) -> None:
         entry = self.entry
-        entry.client = self.client
+        entry.client, entry.status, entry.bytes_out = self.client, self.status, self.bytes_out
         entry.principal = entry.principal or self.principal
         if not entry.method:
             entry.method, entry.name = self.method[:40], shown(self.path)
-        if self.gone and entry.is_message and not self._is_whole:
+        if self.gone and entry.is_message and not self.is_whole:
             entry.outcome = "cancelled"
         elif entry.outcome is None and entry.status >= 400:
             entry.outcome = "protocol_error" if entry.is_message else "refused"
@@ -313,21 +311,6 @@ class NotedRequest(HttpRequest):
                 entry.name = shown(name) if isinstance(name, str) else ""
         elif message.kind == "response":
             entry.method = "response"
-
-    async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
-        self.entry.status = status
-        self.entry.bytes_out = len(body.rstrip(b"\n"))
-        await super().answer(status, body, headers)
-        self._is_whole = True
-
-    async def begin(self, headers: Headers | None = None) -> None:
-        self.entry.status = 200
-        await super().begin(headers)
-
-    async def more(self, data: bytes, *, last: bool = False) -> None:
-        await super().more(data, last=last)
-        self.entry.bytes_out += len(data)
-        self._is_whole = last
 
 
 class NotedProtocol(Protocol):

@@ -83,7 +83,12 @@ class HttpRequest:
         """Until when its token need not be checked again (`time.monotonic`), once a stream is open."""
         self.entry: Any = None
         """The entry in the access log, if there is one (`access`)."""
-        self.begun = False
+        self.status = 0
+        """Of the response; 0 before it begins."""
+        self.bytes_out = 0
+        """Of the response's body, so far."""
+        self.is_whole = False
+        """Whether the whole response has been sent."""
         self.gone = False
         """Whether the client has disconnected; known only after `watch`."""
         self.on_gone: Callable[[], object]
@@ -110,7 +115,7 @@ class HttpRequest:
             diagnostics.write("info", f"{self.method} {self.path:.200}: the client reads no more")
         except FAILURES as error:
             diagnostics.write("error", f"{self.method} {self.path:.200} failed inside fastrpc", error)
-            if not self.begun:
+            if not self.status:
                 await self.refuse(500, InternalError("Internal error; see the server's log"))
         finally:
             self.share = None
@@ -205,8 +210,8 @@ class HttpRequest:
 
     async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
         """Send a complete response; a body is JSON."""
-        self.begun = True
         body = body.rstrip(b"\n")
+        self.status, self.bytes_out = status, len(body)
         if status >= 400:
             refusals.note(status, body, method=self.method, path=self.path, client=self.client)
         head = [*(headers or []), *cors_headers(self.origin)]
@@ -220,6 +225,7 @@ class HttpRequest:
             head.append(CLOSE)
         await self._send({"type": "http.response.start", "status": status, "headers": head})
         await self._send({"type": "http.response.body", "body": body})
+        self.is_whole = True
 
     async def refuse(
         self, status: int, error: ProtocolError, id: bytes = b"null", headers: Headers | None = None
@@ -228,7 +234,7 @@ class HttpRequest:
 
     async def begin(self, headers: Headers | None = None) -> None:
         """Begin an event stream."""
-        self.begun = True
+        self.status = 200
         head = [*EVENTS, *(headers or []), *cors_headers(self.origin)]
         await self._send({"type": "http.response.start", "status": 200, "headers": head})
 
@@ -236,6 +242,8 @@ class HttpRequest:
         """Send a part of a stream. Raises Stalled if the client does not read it."""
         async with TimeLimit(STALL_SECONDS, Stalled):
             await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+        self.bytes_out += len(data)
+        self.is_whole = last
 
 
 def error_line(error: ProtocolError, id: bytes = b"null") -> bytes:

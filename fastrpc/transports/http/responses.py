@@ -102,14 +102,14 @@ class ResponseSender:
                 woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
                 seconds = None
                 if not woken:
-                    if not request.begun:
+                    if not request.status:
                         await request.begin()
                     await request.more(KEEP_ALIVE)
                 continue
             kind, line = item
             if self.json_only and kind == MESSAGE:
                 continue
-            if not request.begun:
+            if not request.status:
                 if kind == SILENT:
                     await request.answer(202)
                     return True
