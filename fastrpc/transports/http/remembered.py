@@ -167,17 +167,6 @@ class RememberedRequests:
     (`Connection.bound_plans`). `Bypass`, the memory of a head or a session, counts down.
     """
 
-    __slots__ = (
-        "_heads_bytes",
-        "callers",
-        "headers",
-        "heads",
-        "meanings",
-        "regular",
-        "response_start",
-        "template",
-    )
-
     def __init__(self) -> None:
         self.heads: dict[bytes, Head] = {}
         """Heads by their bytes, without the final empty line."""
