@@ -39,7 +39,6 @@ from fastrpc._core.framer import Framer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Awaitable, Callable
     from typing import Protocol
 
@@ -164,7 +163,7 @@ class ServedConnection:
         self._dispatcher: ServedDispatcher = connection.dispatcher
         self._among = among
         self._idle: asyncio.Event | None = None
-        self._loop = running_loop()
+        self._loop = asyncio._get_running_loop()
         if self._loop is not None:
             self._dispatcher.loop_runs(self._loop)
 
@@ -279,7 +278,7 @@ class ClientConnection(ServedConnection):
 
     def _call_in_loop(self, function: Callable[[], object]) -> None:
         """Call a function in the loop: now, unless a message was fed while the loop did not run."""
-        if self._loop is None or running_loop() is not None:
+        if self._loop is None or asyncio._get_running_loop() is not None:
             function()
         else:
             self._loop.call_soon(function)
@@ -323,11 +322,3 @@ async def drained(
     finally:
         for each in waiting:
             each.cancel()
-
-
-def running_loop() -> AbstractEventLoop | None:
-    """Return the event loop that this thread runs, if it runs one."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

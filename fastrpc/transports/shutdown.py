@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import threading
 
 from fastrpc import forks
 from fastrpc.transports.base import Connections, drained
@@ -208,8 +209,6 @@ class _Signals:
         self._handled = handled
 
     def __enter__(self) -> None:
-        import threading
-
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is not threading.main_thread():
             self._handled = []

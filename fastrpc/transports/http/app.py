@@ -113,7 +113,7 @@ class HttpApp:
             "/mcp/sse/message": sse.post,
         }
         self.open_routes: dict[str, Callable[[HttpRequest], Awaitable[None]]] = {
-            "/healthz": self._is_alive,
+            "/healthz": lambda request: request.answer(200, b'{"status":"ok"}'),
             "/readyz": self._is_ready,
             WELL_KNOWN: self._resource_metadata,
             f"{WELL_KNOWN}/mcp": self._resource_metadata,
@@ -212,9 +212,6 @@ class HttpApp:
         """Raise Refused if the server is shutting down."""
         if self.stopping:
             raise Refused(503, "The server is ending", headers=[(b"retry-after", b"5")])
-
-    async def _is_alive(self, request: HttpRequest) -> None:
-        await request.answer(200, b'{"status":"ok"}')
 
     async def _is_ready(self, request: HttpRequest) -> None:
         if self.stopping:

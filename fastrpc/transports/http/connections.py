@@ -27,28 +27,18 @@ if TYPE_CHECKING:
         def address(self) -> Hashable: ...
 
     class TrackedConnection(Addressed, Protocol):
-        """A connection, as this module uses it; `BoundedConnection` implements it."""
+        """A connection, as this module uses it: see `BoundedConnection`."""
 
         @property
         def transport(self) -> WriteTransport: ...
-
         @property
-        def has_sent_request(self) -> bool:
-            """Whether a complete request has been received."""
-
+        def has_sent_request(self) -> bool: ...
         @property
-        def eviction_class(self) -> int | None:
-            """The state in which it may be evicted: IDLE, BEGUN or UNREAD; None while a request is served."""
-
+        def eviction_class(self) -> int | None: ...
         @property
-        def since(self) -> float:
-            """When this state began, by the clock of the limits."""
-
-        def evict(self) -> None:
-            """Close at once, in favour of a new connection."""
-
-        def check_limits(self, now: float) -> None:
-            """Close the connection if its current state has lasted too long."""
+        def since(self) -> float: ...
+        def evict(self) -> None: ...
+        def check_limits(self, now: float) -> None: ...
 
 
 Item = TypeVar("Item", bound="Addressed")

@@ -239,7 +239,7 @@ class Exchange:
         self.reusable = False
         self.share = None
         dispatcher.requests.on_dropped = None
-        self._take = _ignore
+        self._take = lambda kind, line: None  # the client has disconnected
         self._items.clear()
         if dispatcher.main is dispatcher:
             dispatcher.close()
@@ -342,7 +342,3 @@ class ExchangePool:
         for idle in self._idle.values():
             while idle:
                 idle.pop().close()
-
-
-def _ignore(kind: str, line: bytes) -> None:
-    """Drop an item: the client has disconnected."""

@@ -30,25 +30,16 @@ if TYPE_CHECKING:
         admitted_until: float
 
     class HeaderAuthenticator(Protocol):
-        """Authenticates requests by their headers."""
+        """Authenticates requests by their headers: see `fastrpc.transports.http.auth.Authenticator`."""
 
         @property
-        def needs(self) -> str:
-            """What a caller must send, as the predicate of "this server …"."""
-
+        def needs(self) -> str: ...
         @property
-        def metadata(self) -> dict[str, Any] | None:
-            """The protected resource's metadata (RFC 9728, 2), if there is any."""
-
+        def metadata(self) -> dict[str, Any] | None: ...
         @property
-        def metadata_path(self) -> str | None:
-            """The path of the metadata; None if there is none."""
-
-        def known(self, headers: Headers) -> Admission | None:
-            """Return the principal if it is known without I/O, else None. Raises Refused."""
-
-        async def check(self, headers: Headers) -> Admission:
-            """Return the principal. Raises Refused."""
+        def metadata_path(self) -> str | None: ...
+        def known(self, headers: Headers) -> Admission | None: ...
+        async def check(self, headers: Headers) -> Admission: ...
 
 
 CORS_METHODS = b"GET, POST, DELETE, OPTIONS"

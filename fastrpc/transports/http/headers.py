@@ -6,6 +6,8 @@ Intermediaries (a router, a rate limit) read the headers, the server reads the b
 
 from __future__ import annotations
 
+from base64 import b64decode
+
 from fastrpc.errors import HeaderMismatch, excerpt
 
 TYPE_CHECKING = False
@@ -92,8 +94,6 @@ def decoded(name: str, text: str) -> str:
     """Return a header's text; ``=?base64?…?=`` holds UTF-8. Raises HeaderMismatch."""
     if not (text.startswith(_OPEN) and text.endswith(_CLOSE) and len(text) >= len(_OPEN) + len(_CLOSE)):
         return text
-    from base64 import b64decode
-
     try:
         return b64decode(text[len(_OPEN) : -len(_CLOSE)].encode("ascii"), validate=True).decode("utf-8")
     except (ValueError, UnicodeError):

@@ -37,10 +37,12 @@ request that the fast path has begun is answered here, or taken over by the regu
 from __future__ import annotations
 
 from contextvars import copy_context
+from http import HTTPStatus
 from time import monotonic
 
-from fastrpc import diagnostics, forks
+from fastrpc import diagnostics, forks, tracebacks
 from fastrpc._core.http_body import receive_in_session, receive_named
+from fastrpc._core.message import Message
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.access_token import Presented
@@ -264,9 +266,6 @@ class HotPath:
     ) -> bytes:
         """fastrpc itself has failed, perhaps after the call: respond as the regular path does, with the
         request's id."""
-        from fastrpc import tracebacks
-        from fastrpc._core.message import Message
-
         tracebacks.report("POST /mcp failed inside fastrpc", error)
         if shared is not None:
             shared.id = None
@@ -279,8 +278,6 @@ class HotPath:
 
 def response(status: int, body: bytes, headers: Headers, *, close: bool = False) -> bytes:
     """Return a complete HTTP response with a JSON body."""
-    from http import HTTPStatus
-
     line = b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())
     length = b"content-length: %d" % len(body)
     end = b"\r\nconnection: close" if close else b""

@@ -73,16 +73,12 @@ def unread_bytes(transport: WriteTransport) -> int:
     The kernel becomes writable when a third of its buffer, perhaps a megabyte, is free: judging by the buffer
     here alone, a client that reads it slowly would seem to read nothing.
     """
-    return transport.get_write_buffer_size() + _bytes_in_kernel(transport)
-
-
-def _bytes_in_kernel(transport: WriteTransport) -> int:
-    """Return the number of a socket's bytes that are not acknowledged, 0 if the system does not tell."""
+    waiting = transport.get_write_buffer_size()
     try:
         from fcntl import ioctl
         from termios import TIOCOUTQ
 
         found = ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, b"\0\0\0\0")
-    except (ImportError, AttributeError, OSError, ValueError):
-        return 0
-    return int.from_bytes(found, byteorder)
+    except (ImportError, AttributeError, OSError, ValueError):  # the system does not tell
+        return waiting
+    return waiting + int.from_bytes(found, byteorder)

@@ -9,6 +9,7 @@ Code that refuses a request calls `note`.
 from __future__ import annotations
 
 import asyncio
+import json
 from time import monotonic
 
 from fastrpc import diagnostics
@@ -95,9 +96,9 @@ def _from(client: Client) -> str:
 def _words(reason: str | bytes) -> str:
     if isinstance(reason, str):
         return reason
-    from json import loads
-
     try:
-        return str(loads(reason)["error"]["message"]) if len(reason) <= LONGEST_ANSWER else "a long answer"
+        return (
+            str(json.loads(reason)["error"]["message"]) if len(reason) <= LONGEST_ANSWER else "a long answer"
+        )
     except (KeyError, TypeError, ValueError):
         return "no reason was given"

@@ -10,6 +10,7 @@ would not be 0), and let a TLS handshake take a minute.
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 from typing import TYPE_CHECKING
 
@@ -246,8 +247,6 @@ def _fit(limits: ConnectionLimits) -> None:
     An eighth is reserved for connections that are accepted before others are evicted: without a descriptor
     the system could not even accept a connection in order to refuse it.
     """
-    import resource
-
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return

@@ -98,17 +98,13 @@ class SessionWire:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
-        if kind in ("notification", "response"):
-            session.put_back(exchange)
-            await request.answer(202)
-        elif answer is not None:
-            session.put_back(exchange)
-            await request.answer(200, answer)
-        elif not exchange.waits:  # a batch without a request
-            session.put_back(exchange)
+        if kind not in ("notification", "response") and answer is None and exchange.waits:
+            return self._responses.send_in_session(request, session, exchange)
+        session.put_back(exchange)
+        if answer is None or kind in ("notification", "response"):
             await request.answer(202)
         else:
-            return self._responses.send_in_session(request, session, exchange)
+            await request.answer(200, answer)
         return None
 
     async def post_without_session(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:

@@ -292,11 +292,8 @@ class Sessions:
         for session in list(self._sessions.values()):
             if session.busy:
                 session.used = monotonic()
-            elif self._is_idle(session):
+            elif monotonic() - session.used > self._idle_seconds:
                 self.end(session)
-
-    def _is_idle(self, session: HttpSession) -> bool:
-        return not session.busy and monotonic() - session.used > self._idle_seconds
 
     def _sweep_later(self, loop: AbstractEventLoop) -> None:
         self._sweep = loop.call_later(min(SWEEP_SECONDS, self._idle_seconds), self._swept, loop)

@@ -7,8 +7,10 @@ Options of the application (`fastrpc.transports.http.app`) are passed on.
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 from fastrpc.errors import UsageError
+from fastrpc.regular_files import check_regular, open_regular
 from fastrpc.transports.http.auth import CALLER_OPTIONS, take, token_from_environment
 from fastrpc.transports.http.sockets import Address
 
@@ -89,7 +91,9 @@ class HttpSettings:
                 "http: the address by which an authorization server's tokens name this server is needed: "
                 f"resource, --resource; it cannot be derived from {address}"
             )
-        self._check_libraries()
+        for name in ("uvicorn", "httptools"):
+            if find_spec(name) is None:
+                raise UsageError(MISSING.format(name))
         self.context()
         if self.trace is not None:
             from fastrpc.transports.trace import Trace
@@ -118,8 +122,6 @@ class HttpSettings:
         if self.tls is None:
             return None
         import ssl
-
-        from fastrpc.regular_files import check_regular
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -165,20 +167,11 @@ class HttpSettings:
             )
         if self.access_log in (None, "-"):
             return
-        from fastrpc.regular_files import open_regular
-
         self.access_log = os.path.abspath(self.access_log)
         try:
             os.close(open_regular(self.access_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
         except OSError as error:
             raise UsageError(f"http: access_log: {self.access_log}: {error.strerror}") from None
-
-    def _check_libraries(self) -> None:
-        from importlib.util import find_spec
-
-        for name in ("uvicorn", "httptools"):
-            if find_spec(name) is None:
-                raise UsageError(MISSING.format(name))
 
 
 def _secret(text: str | None) -> bytes:

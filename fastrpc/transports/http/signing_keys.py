@@ -9,6 +9,8 @@ are imported by `import_libraries`, before the server starts, not by the first r
 from __future__ import annotations
 
 import asyncio
+import json
+from importlib import import_module
 from time import monotonic
 
 from fastrpc import diagnostics
@@ -165,8 +167,6 @@ class KeySet(SigningKeys):
 def import_libraries(option: str = "--auth-server") -> None:
     """Import the libraries now, so that no request waits for it. Raises UsageError if one is missing, which
     names the `option` that needs it."""
-    from importlib import import_module
-
     for name in LIBRARIES:
         try:
             import_module(name)
@@ -210,14 +210,12 @@ async def document(client: Any, address: str) -> dict[str, Any] | None:
 
 async def json_of(response: Any) -> Any:
     """Return the JSON of a response that is being read, by httpx. Raises Unavailable."""
-    from json import loads
-
     data = b""
     async for part in response.aiter_raw():
         data += part
         if len(data) > LONGEST_DOCUMENT:
             raise Unavailable("its response is too long")
     try:
-        return loads(data)
+        return json.loads(data)
     except (ValueError, RecursionError):
         raise Unavailable("its response is not JSON") from None

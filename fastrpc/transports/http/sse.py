@@ -6,6 +6,8 @@ the session ends with it. A client that does not read is disconnected when too m
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs
+
 from fastrpc.errors import InternalError, ParseError
 from fastrpc.transports.http.exchange import ANSWER, Exchange
 from fastrpc.transports.http.guard import Refused
@@ -134,8 +136,6 @@ class SseEndpoint:
 
     async def post(self, request: HttpRequest) -> None:
         """Handle a message; its response is sent on the session's stream."""
-        from urllib.parse import parse_qs
-
         if request.method != "POST":
             raise Refused(405, f"{request.method:.40}: expected POST", headers=[(b"allow", b"POST")])
         given = parse_qs(request.query.decode("latin-1")).get("session_id", [])

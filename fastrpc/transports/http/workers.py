@@ -14,6 +14,9 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
+import threading
+from dataclasses import dataclass
 from time import monotonic
 
 from fastrpc import diagnostics
@@ -37,18 +40,18 @@ OVERTIME_SECONDS = 6.0
 """Seconds that a worker may take to end besides its grace period; then it is killed."""
 
 
+@dataclass(eq=False)
 class Worker:
     """One worker: a number, and the process that has it now."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.pid = 0
-        self.channel: socket.socket | None = None
-        self.ready = False
-        self.begun = 0.0
-        self.young_deaths = 0
-        self.begins_at: float | None = 0.0
-        """When the next process with this number is started; None while there is one."""
+    number: int
+    pid: int = 0
+    channel: socket.socket | None = None
+    ready: bool = False
+    begun: float = 0.0
+    young_deaths: int = 0
+    begins_at: float | None = 0.0
+    """When the next process with this number is started; None while there is one."""
 
 
 class Workers:
@@ -75,15 +78,12 @@ class Workers:
 
     def run(self) -> None:
         """Manage the workers until a signal ends them. Raises UsageError; SystemExit if they cannot start."""
-        import tempfile
-        import threading
-
         if threading.active_count() > 1:
             raise UsageError(
                 f"http: workers: {threading.active_count() - 1} thread(s) run already, which a fork would "
                 "lose; begin them in the server's lifespan"
             )
-        others = (signal.SIGUSR1,) if self._settings.stats and hasattr(signal, "SIGUSR1") else ()
+        others = (signal.SIGUSR1,) if self._settings.stats else ()
         with (
             tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder,
             SignalWriter(*others) as self._signals,
@@ -105,7 +105,7 @@ class Workers:
             for number in self._signals.take():
                 if number == signal.SIGCHLD:
                     self._reap()
-                elif number == getattr(signal, "SIGUSR1", None):
+                elif number == signal.SIGUSR1:
                     self._signal_all(number)  # each prints its own statistics
                 else:
                     self._end()
