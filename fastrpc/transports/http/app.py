@@ -137,8 +137,6 @@ class HttpApp:
             await receive()
             await send({"type": "websocket.close", "code": 1002})
 
-    # --- life ---------------------------------------------------------------------------------------------
-
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
@@ -175,8 +173,6 @@ class HttpApp:
     async def _wait_idle(self) -> None:
         while self.exchanges.running or self._sse.busy:
             await asyncio.sleep(LOOK_SECONDS)
-
-    # --- routes -------------------------------------------------------------------------------------------
 
     async def _route(self, request: HttpRequest) -> None:
         request.origin = self.guard.check_place(request.headers)
@@ -324,8 +320,6 @@ class HttpApp:
         self.exchanges.put_back(exchange)
         await request.answer(400, answer or b"")
 
-    # --- stateless wire: 2026-07-28 -----------------------------------------------------------------------
-
     async def _post_stateless(self, request: HttpRequest, body: bytes, message: Message) -> Rest:
         id = message.id or b"null"
         try:
@@ -339,7 +333,7 @@ class HttpApp:
             self.exchanges.put_back(exchange)
             await request.answer(stateless_status(answer, id), answer)
             return None
-        return self.responses.send_stateless(request, exchange, id)
+        return self.responses.send(request, exchange, id=id)
 
     def _check_headers(self, request: HttpRequest, message: Message) -> None:
         """Compare the headers with the body, of which only the values that they name become Python objects.

@@ -109,7 +109,7 @@ class WireWithoutSessions(SessionWire):
             exchange.dispatcher.adopt_version(version)
         answer = exchange.receive(body, request.entry)
         if answer is None:
-            await self._responses.send(request, exchange, lambda kind, line: 200)
+            await self._responses.send(request, exchange)
         else:
             self._exchanges.put_back(exchange)
             await request.answer(200, answer)

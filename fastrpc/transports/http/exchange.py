@@ -176,8 +176,7 @@ class Exchange:
 
     @property
     def kept_bytes(self) -> int:
-        """About how much memory it has: the buffers of its parser and its output stay as large as they were
-        once used."""
+        """About how much memory its buffers have, which stay as large as they were once used."""
         return PARSED_GROWTH * self.largest
 
     def next(self) -> tuple[str, bytes] | None:
@@ -275,8 +274,7 @@ class Exchange:
             self.put(ANSWER, answer)
 
     def _end_without_answer(self, kind: str) -> None:
-        """A call was cancelled, or a batch was read in several turns: end the exchange, unless it has other
-        requests."""
+        """End the exchange after a cancelled call, or a batch without a request, unless it has others."""
         if self.in_flight and not self._has_requests():
             self.put(kind, b"")
 
@@ -317,6 +315,7 @@ class ExchangePool:
 
     def put_back(self, exchange: Exchange) -> None:
         """Reuse the exchange of such a request, which is over."""
+        self.running.discard(exchange)
         idle = self._idle[exchange.dispatcher.session.version]
         if exchange.reusable and not self.closed and len(idle) < IDLE_EXCHANGES:
             exchange.hand_over(None)

@@ -12,8 +12,6 @@ from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fastrpc.transports.http.exchange import Exchange, ExchangePool
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.request import HttpRequest
@@ -36,39 +34,27 @@ class ResponseSender:
         self._exchanges = exchanges
         self._guard = guard
 
-    async def send_stateless(
-        self, request: HttpRequest, exchange: Exchange, id: bytes, seconds: float | None = None
-    ) -> None:
-        """Send the messages and the response of a stateless request; for `seconds` see `send`."""
-        await self.send(
-            request,
-            exchange,
-            lambda kind, line: 503 if kind == STOPPED else stateless_status(line, id),
-            seconds=seconds,
-        )
-
     async def send(
         self,
         request: HttpRequest,
         exchange: Exchange,
-        status_of: Callable[[str, bytes], int],
         *,
+        id: bytes | None = None,
         cancel: bool = True,
         seconds: float | None = None,
     ) -> None:
         """Send the messages and the response of a request. With `cancel` a disconnect cancels the request.
 
-        `status_of` receives the kind and the line of the response. `seconds` is the time until the first
-        keep-alive comment; None: `stream_seconds`.
+        `id` is that of a stateless request, whose errors have a status; others have 200. `seconds` is the
+        time until the first keep-alive comment; None: `stream_seconds`.
         """
         self._exchanges.begin(exchange, request.share)
         over = False
         request.watch(exchange.waiter.wake)
         try:
-            over = await self._send_messages(request, exchange, status_of, seconds)
+            over = await self._send_messages(request, exchange, id, seconds)
         finally:
             if over:
-                self._exchanges.running.discard(exchange)
                 self._exchanges.put_back(exchange)
             elif cancel:
                 self._exchanges.running.discard(exchange)
@@ -79,14 +65,13 @@ class ResponseSender:
     def _ended_without_client(self, exchange: Exchange, kind: str) -> None:
         """Handle an item of a call whose client has disconnected: it is dropped."""
         if kind in ENDS:
-            self._exchanges.running.discard(exchange)
             self._exchanges.put_back(exchange)
 
     async def _send_messages(
         self,
         request: HttpRequest,
         exchange: Exchange,
-        status_of: Callable[[str, bytes], int],
+        id: bytes | None,
         seconds: float | None,
     ) -> bool:
         """Send the items of an exchange up to the response; False if the client has disconnected."""
@@ -114,7 +99,8 @@ class ResponseSender:
                     await request.answer(202)
                     return True
                 if kind in (ANSWER, STOPPED):
-                    await request.answer(status_of(kind, line), line)
+                    status = 200 if id is None else 503 if kind == STOPPED else stateless_status(line, id)
+                    await request.answer(status, line)
                     return True
                 await request.begin()
             if line:

@@ -120,7 +120,7 @@ class SessionWire:
         exchange = self._exchanges.take(request.principal, version)
         answer = exchange.receive(body, request.entry)
         if answer is None and exchange.waits:
-            return self._responses.send(request, exchange, lambda kind, line: 200, cancel=False)
+            return self._responses.send(request, exchange, cancel=False)
         self._exchanges.put_back(exchange)
         await request.answer(200 if answer else 202, answer or b"")
         return None
