@@ -133,8 +133,8 @@ async def _unwind(owns_loop: bool) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if owns_loop:
         for task in tasks:
-            if not _is_cancelling(task):  # a second cancellation would interrupt the clean-up
-                task.cancel()
+            if not getattr(task, "cancelling", int)():  # a second one would interrupt the clean-up
+                task.cancel()  # tasks of Python 3.10 do not tell; those of calls always do
         waiting: set[asyncio.Future[Any]] = {*tasks}
     else:
         from fastrpc._core.task import CallTask
@@ -145,12 +145,6 @@ async def _unwind(owns_loop: bool) -> None:
         waiting.add(asyncio.ensure_future(processes.close(grace_seconds=PROGRAM_GRACE_SECONDS)))
     if waiting:
         await asyncio.wait(waiting, timeout=UNWIND_SECONDS)
-
-
-def _is_cancelling(task: asyncio.Task[Any]) -> bool:
-    """Whether a task has been cancelled. Tasks of Python 3.10 do not tell; those of calls always do."""
-    cancelling = getattr(task, "cancelling", None)
-    return cancelling is not None and cancelling() > 0
 
 
 # --- a server over a user's transport -------------------------------------------------------------------
@@ -198,10 +192,7 @@ def connections_of(server: ServedServer, trace: Trace | None = None) -> Connecti
     return Connections(lambda: server.connect().connection, trace)
 
 
-# --- signals ------------------------------------------------------------------------------------------
-
-
-class _Signals:
+class _HandledSignals:
     """Within `with`, `_take` handles the signals in `handled`: in the running loop, on the main thread."""
 
     def __init__(self, shutdown: Shutdown, handled: list[signal.Signals]) -> None:
@@ -229,7 +220,7 @@ class _Signals:
         raise NotImplementedError
 
 
-class ShutdownSignals(_Signals):
+class ShutdownSignals(_HandledSignals):
     """Handles the signals that begin the shutdown.
 
     The second signal hurries it, and the third has the system's default action. With `supervised` the parent
@@ -248,7 +239,7 @@ class ShutdownSignals(_Signals):
         self._shutdown.begin()
 
 
-class UnhandledSignals(_Signals):
+class UnhandledSignals(_HandledSignals):
     """Ends a server in a loop that the program runs by SIGTERM and SIGHUP, where they would end the process,
     which they do at the end of the block. Handlers that the program has installed stay.
     """

@@ -155,9 +155,6 @@ class Authenticator:
         return {**metadata, **self._metadata}
 
 
-# --- token sources ------------------------------------------------------------------------------------
-
-
 class Tokens:
     """Tokens from the configuration. Each is a separate principal, named by its digest."""
 

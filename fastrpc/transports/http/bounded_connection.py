@@ -158,8 +158,6 @@ class BoundedConnection(HttpToolsProtocol):
             return connections.BEGUN
         return connections.IDLE if self._phase <= IDLE else None
 
-    # --- requests ---------------------------------------------------------------------------------------
-
     def data_received(self, data: bytes) -> None:
         """Pass data to uvicorn's parser."""
         if self._phase == ENDING:  # a client may have to send everything before it reads the last response
@@ -274,8 +272,6 @@ class BoundedConnection(HttpToolsProtocol):
         elif self._final_refusal is not None:
             self._refuse(self._final_refusal.status, str(self._final_refusal))
 
-    # --- ends -------------------------------------------------------------------------------------------
-
     def _give_up(self, status: int, message: str) -> None:
         self._refusal = LimitExceeded(status, message)
         raise self._refusal
@@ -329,9 +325,7 @@ class BoundedConnection(HttpToolsProtocol):
             self.pipeline.clear()
 
     def _hang_up(self) -> None:
-        """Half-close after the last response, and read for a moment: a reset could destroy the response
-        before the client has read it.
-        """
+        """Half-close after the last response, and read for a moment: a reset could destroy it unread."""
         if self._phase != BODY:
             self.transport.close()
             return

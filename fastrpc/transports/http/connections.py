@@ -102,8 +102,7 @@ class ConnectionTable:
         self._incomplete.discard(connection)
 
     def linger(self, connection: TrackedConnection) -> None:
-        """A connection has sent its last response, and counts as lingering. The oldest of these is closed if
-        there are too many."""
+        """Have a connection linger that has sent its last response; of too many the oldest is closed."""
         self.remove(connection)
         self._all.add(connection)
         self._lingering[connection] = None

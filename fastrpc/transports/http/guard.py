@@ -110,8 +110,6 @@ class AccessRules:
         self._hosts = {_host_entry(host) for host in hosts}
         self._origins = {_origin_entry(origin) for origin in origins}
 
-    # --- host and origin ----------------------------------------------------------------------------------
-
     def check_place(self, headers: Headers) -> str | None:
         """Check Host and Origin; return the origin, for the CORS headers.
 
@@ -152,8 +150,6 @@ class AccessRules:
         match = HOST.match(rest)
         return match is not None and LOOPBACK.match(match[1]) is not None
 
-    # --- the principal ------------------------------------------------------------------------------------
-
     @property
     def needs(self) -> str:
         """What a caller must send, as the predicate of "this server …"."""
@@ -169,8 +165,7 @@ class AccessRules:
         return admission
 
     async def authenticate(self, headers: Headers) -> Admission:
-        """Return the principal, `ANYBODY` if no token is needed. Raises Refused: 401, or 403 for a missing
-        scope."""
+        """Return the principal of a request. Raises Refused: 401, or 403 for a missing scope."""
         if self.authenticator is None:
             return ANYBODY
         return await self.authenticator.check(headers)

@@ -41,8 +41,7 @@ def check_headers(headers: dict[bytes, list[bytes]], method: str, name: Any, ver
 def check_parameters(
     headers: dict[bytes, list[bytes]], schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
-    """Compare the ``Mcp-Param-…`` headers of a tool's input schema with a call's arguments. Raises
-    HeaderMismatch."""
+    """Compare the ``Mcp-Param-…`` headers of a tool with a call's arguments. Raises HeaderMismatch."""
     for header, path in parameter_headers(schema):
         value: Any = arguments
         for key in path:

@@ -80,7 +80,13 @@ def serve(
     Raises UsageError for a server that several processes must not serve.
     """
     if group is not None:
-        _check_shareable(server)
+        declared = server.runtime.process_state()
+        if declared is not None:
+            toolset, kept = declared
+            raise UsageError(
+                f"http: workers: the tools of {toolset} keep {kept} in their own process, and the next call "
+                "may come to another one: serve them with one worker"
+            )
     with _recording(server, settings) as access:
 
         async def serving() -> None:
@@ -121,17 +127,6 @@ def _recording(server: HttpServable, settings: HttpSettings) -> Iterator[AccessL
         server.drain_observers(at_end=True)
         if report is not None:
             report.end()
-
-
-def _check_shareable(server: ServedServer) -> None:
-    """Raise UsageError for tools that several processes must not serve, as their toolset declares."""
-    declared = server.runtime.process_state()
-    if declared is not None:
-        toolset, kept = declared
-        raise UsageError(
-            f"http: workers: the tools of {toolset} keep {kept} in their own process, and the next call may "
-            "come to another one: serve them with one worker"
-        )
 
 
 def run_in_loop(serving: Coroutine[Any, Any, None]) -> None:

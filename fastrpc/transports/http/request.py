@@ -122,8 +122,6 @@ class HttpRequest:
             if self._watcher is not None:
                 self._watcher.cancel()
 
-    # --- the request ------------------------------------------------------------------------------------
-
     def header(self, name: bytes) -> str | None:
         """Return a header's value, None if it is missing. Raises Refused for a repeated header."""
         values = self.headers.get(name)
@@ -194,9 +192,7 @@ class HttpRequest:
         self._unread = False
 
     def watch(self, on_gone: Callable[[], object]) -> None:
-        """Call `on_gone`, which may be replaced, when the client disconnects. To be called once, after
-        `body`.
-        """
+        """Call `on_gone`, which may be replaced, when the client has gone. Called once, after `body`."""
         self.on_gone = on_gone
         self._watcher = asyncio.ensure_future(self._watch())
 
@@ -205,8 +201,6 @@ class HttpRequest:
             pass
         self.gone = True
         self.on_gone()
-
-    # --- the response -------------------------------------------------------------------------------------
 
     async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
         """Send a complete response; a body is JSON."""
@@ -232,10 +226,10 @@ class HttpRequest:
     ) -> None:
         await self.answer(status, error_line(error, id), headers)
 
-    async def begin(self, headers: Headers | None = None) -> None:
+    async def begin(self) -> None:
         """Begin an event stream."""
         self.status = 200
-        head = [*EVENTS, *(headers or []), *cors_headers(self.origin)]
+        head = [*EVENTS, *cors_headers(self.origin)]
         await self._send({"type": "http.response.start", "status": 200, "headers": head})
 
     async def more(self, data: bytes, *, last: bool = False) -> None:

@@ -164,7 +164,8 @@ class HttpServer(Transport):
             for connection in self._server.server_state.connections:
                 found = connection.transport.get_extra_info("socket")
                 sockets.append(-1 if found is None else found.fileno())
-            sockets += [each.fileno() for each in self._server.shaking_hands()]
+            for listener in self._server.tls_listeners:
+                sockets += [each.fileno() for each in listener.under_way()]
         forks.replace(descriptor for descriptor in sockets if descriptor >= 0)
         if self._hot_path is not None:
             self._hot_path.let_go()
@@ -178,7 +179,7 @@ class Acceptor(uvicorn.Server):
         super().__init__(config)
         self._tls = tls
         self._handshakes = handshakes
-        self._tls_listeners: list[TlsListener] = []
+        self.tls_listeners: list[TlsListener] = []
         self._loop = asyncio.get_running_loop()
         self.servers: list[Any] = []  # of asyncio.Server and TlsListener
         config.load()
@@ -198,15 +199,11 @@ class Acceptor(uvicorn.Server):
             from fastrpc.transports.http.handshakes import TlsListener
 
             tls_listener = TlsListener(listener, self._tls, self._new_connection, self._handshakes)
-            self._tls_listeners.append(tls_listener)
+            self.tls_listeners.append(tls_listener)
             return tls_listener
         return await self._loop.create_server(
             self._new_connection, sock=listener, backlog=self.config.backlog
         )
-
-    def shaking_hands(self) -> list[socket.socket]:
-        """Return the connections whose TLS handshakes are under way."""
-        return [connection for listener in self._tls_listeners for connection in listener.under_way()]
 
     def _new_connection(self) -> asyncio.Protocol:
         make: Any = self.config.http_protocol_class

@@ -192,8 +192,6 @@ class SessionRouter:
             self._tasks.discard(task)
             writer.close()
 
-    # --- announcements --------------------------------------------------------------------------------
-
     def share(self, announcement: bytes) -> None:
         """Send an announcement to the other workers. Thread-safe."""
         if self._loop is not None:
@@ -241,8 +239,7 @@ class SessionRouter:
             writer.close()
 
     async def _take_announcements(self, frame: Mapped, reader: asyncio.StreamReader) -> None:
-        """Handle an announcement, then read and handle those that follow it. Raises IncompleteReadError at
-        the end of the stream."""
+        """Handle an announcement and those that follow it. Raises IncompleteReadError at the end."""
         while True:
             self._on_announcement(*json.loads(frame["announcement"]))
             frame = await _frame(reader)

@@ -94,8 +94,6 @@ class HttpSession:
         """Whether a request is in flight, or a client reads the standalone stream."""
         return bool(self.running) or self.standalone.reader is not None
 
-    # --- requests ---------------------------------------------------------------------------------------
-
     def exchange(self) -> Exchange:
         """Return an exchange for one request, for `running` or `put_back`."""
         if self._idle:
@@ -128,8 +126,6 @@ class HttpSession:
     def _take_standalone(self, kind: str, line: bytes) -> None:
         if kind == MESSAGE:
             self.standalone.put(line)
-
-    # --- streams ----------------------------------------------------------------------------------------
 
     def stream_of(self, exchange: Exchange) -> Reader:
         """Make a stream of all items of an exchange, queued and later ones, and return its first reader.
@@ -174,8 +170,6 @@ class HttpSession:
     def priming(self, reader: Reader, seen: int) -> bytes:
         """Return the first bytes for a reader."""
         return priming(f"{reader.stream.number}-{seen}", self.retry_ms) if self.primed else b""
-
-    # --- the end ----------------------------------------------------------------------------------------
 
     def interrupt(self, reason: str) -> None:
         """Cancel the calls in flight, and answer each with an error."""
@@ -306,8 +300,6 @@ class Sessions:
                 session.rest()
         if self._sessions:
             self._sweep_later(loop)
-
-    # --- the server's end -------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
         for session in self._sessions.values():

@@ -104,10 +104,7 @@ class HttpSettings:
 
     @classmethod
     def from_environment(cls, address: str, **options: Any) -> HttpSettings:
-        """Take the token and the signing key from the environment, unless they are given as options.
-
-        Raises UsageError.
-        """
+        """Take token and signing key from the environment, unless they are options. Raises UsageError."""
         given = {"token": token_from_environment(), "secret": take(SECRETS[1])}
         for name, value in given.items():
             if value and options.get(name) is None:
@@ -115,10 +112,7 @@ class HttpSettings:
         return cls(address, **options)
 
     def context(self) -> ssl.SSLContext | None:
-        """Return the TLS context, None without TLS.
-
-        Raises UsageError for files that cannot be read or do not fit.
-        """
+        """Return the TLS context, None without TLS. Raises UsageError for files that cannot be used."""
         if self.tls is None:
             return None
         import ssl
@@ -158,8 +152,7 @@ class HttpSettings:
             raise UsageError(WITHOUT_TOKEN)
 
     def _check_access_log(self) -> None:
-        """Check that the access log can be opened; a new file is readable only by its owner. Raises
-        UsageError."""
+        """Raise UsageError if the access log cannot be opened; a new file is only for its owner."""
         if self.access_log_format not in ACCESS_LOG_FORMATS:
             raise UsageError(
                 f"http: access_log_format: expected {' or '.join(ACCESS_LOG_FORMATS)}, "

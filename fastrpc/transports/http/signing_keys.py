@@ -100,9 +100,7 @@ class SigningKeys:
         return found
 
     def _fetch_again(self) -> None:
-        """Begin to fetch the keys, unless that was tried a moment ago: forged tokens must not cause a request
-        to the issuer each.
-        """
+        """Begin to fetch the keys, unless just tried: forged tokens must not cause a request each."""
         now = self._clock()
         pause = self.again_seconds
         if pause is None:
@@ -165,8 +163,7 @@ class KeySet(SigningKeys):
 
 
 def import_libraries(option: str = "--auth-server") -> None:
-    """Import the libraries now, so that no request waits for it. Raises UsageError if one is missing, which
-    names the `option` that needs it."""
+    """Import the libraries before a request waits for them. Raises UsageError, with the `option`'s name."""
     for name in LIBRARIES:
         try:
             import_module(name)

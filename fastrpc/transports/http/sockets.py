@@ -1,9 +1,9 @@
 """Addresses to serve HTTP at, from their text to sockets that listen: ``HOST:PORT`` and ``unix:/path``.
 
 A name may have several addresses (``localhost`` is 127.0.0.1 and ::1): all get the same port. Port 0
-lets the system choose. Several workers get sockets of their own, among which Linux spreads the connections
-evenly (measured: one shared socket gave one worker of four between 1 and 62 of 64 connections, sockets of
-their own between 11 and 25). Only its owner can connect to a Unix socket. Accepting is left to `server`.
+lets the system choose. Several workers get separate sockets, among which Linux spreads the connections evenly
+(measured: one shared socket gave one worker of four between 1 and 62 of 64 connections, separate ones between
+11 and 25). Only its owner can connect to a Unix socket. Accepting is left to `server`.
 """
 
 from __future__ import annotations

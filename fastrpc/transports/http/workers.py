@@ -19,7 +19,7 @@ import threading
 from dataclasses import dataclass
 from time import monotonic
 
-from fastrpc import diagnostics
+from fastrpc import diagnostics, forks
 from fastrpc.errors import DefinitionError, UsageError
 from fastrpc.transports.http.process import WorkerGroup, receive_byte, serve
 from fastrpc.transports.http.signals import SignalWriter
@@ -123,8 +123,6 @@ class Workers:
         ]
         return max(0.0, min(times) - monotonic()) if times else LONGEST_WAIT
 
-    # --- begin --------------------------------------------------------------------------------------------
-
     def _may_begin(self, worker: Worker) -> bool:
         """Whether a worker may start: the first starts alone, so that an error is reported once."""
         return not self._ends and (worker.number == 0 or self._workers[0].ready or self._announced)
@@ -160,12 +158,7 @@ class Workers:
             diagnostics.write("error", f"worker {worker.number} failed", error)
         finally:
             diagnostics.finish()
-            for stream in (sys.stdout, sys.stderr):
-                try:
-                    stream.flush()
-                except (AttributeError, OSError):
-                    pass
-            os._exit(code)
+            forks.leave(SystemExit(code))
 
     def _leave_to_parent(self, worker: Worker) -> None:
         """Close the parent's descriptors, so that its death is noticed, and the other workers' sockets."""
@@ -195,8 +188,6 @@ class Workers:
             sys.stderr.write("fastrpc: " + " ".join(str(error).split()) + "\n")
             return 2
         return 0
-
-    # --- events -------------------------------------------------------------------------------------------
 
     def _on_readable(self, worker: Worker) -> None:
         """A worker is ready, or has closed its end; SIGCHLD reports its death."""
@@ -253,8 +244,6 @@ class Workers:
                 "error", f"worker {worker.number} (process {pid}) ended {how}; another one takes its place"
             )
             worker.begins_at = monotonic() + pause
-
-    # --- end ----------------------------------------------------------------------------------------------
 
     def _end(self) -> None:
         """End all workers: with the grace period; the second time, without; the third, by SIGKILL."""
