@@ -14,7 +14,7 @@ from fastrpc.definitions.tool import Tool
 from fastrpc.errors import DefinitionError
 from fastrpc.openapi.document import operations_of
 from fastrpc.openapi.requests import OperationRequest, result_of
-from fastrpc.openapi.routes import MCPType, route_of
+from fastrpc.openapi.routes import DEFAULT, MCPType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def add_operations(
     taken = {each: TakenNames() for each in MCPType}
     maps = list(route_maps)
     for operation in operations_of(document):
-        route = route_of(operation, maps)
+        route = next((each for each in maps if each.matches(operation)), DEFAULT)
         kind = route.mcp_type
         if route_of_operation is not None:
             kind = route_of_operation(operation, kind) or kind
@@ -175,7 +175,6 @@ def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
     members: dict[str, Any] = {}
     if operation.body_type is not None and operation.body_schema.get("type") == "object":
         members = operation.body_schema.get("properties") or {}
-    is_divided = bool(members)
     counts: dict[str, int] = dict.fromkeys(members, 1)
     for parameter in operation.parameters:
         counts[parameter.name] = counts.get(parameter.name, 0) + 1
@@ -193,7 +192,7 @@ def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
         properties[name] = schema
         if parameter.required:
             required.append(name)
-    if is_divided:
+    if members:
         properties.update(members)
         if operation.body_required:
             required += operation.body_schema.get("required") or ()
@@ -206,6 +205,4 @@ def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
         schema["required"] = required
     if operation.definitions:
         schema["$defs"] = operation.definitions
-    return schema, OperationRequest(
-        operation, names, {each: each for each in members} if is_divided else None
-    )
+    return schema, OperationRequest(operation, names, members or None)
