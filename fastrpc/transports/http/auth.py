@@ -19,14 +19,12 @@ from fastrpc.errors import FAILURES, UsageError
 from fastrpc.redaction import hide
 from fastrpc.regular_files import open_regular
 from fastrpc.transports.http.guard import Admission, Refused
-from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
+from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken, TokenSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, MutableMapping
     from typing import Any
-
-    from fastrpc.transports.http.token_source import TokenSource
 
 
 VARIABLE = "FASTRPC_TOKEN"
@@ -71,11 +69,8 @@ class Authenticator:
     def known(self, headers: dict[bytes, list[bytes]]) -> Admission | None:
         """Return the principal if it is known without I/O. Raises Refused for a request without a token."""
         token = self._token(headers)
-        for source in self._sources:
-            admission = source.known(token)
-            if admission is not None:
-                return admission
-        return None
+        found = (source.known(token) for source in self._sources)
+        return next((admission for admission in found if admission is not None), None)
 
     async def check(self, headers: dict[bytes, list[bytes]]) -> Admission:
         """Return the principal. Raises Refused: 401, 403 for a missing scope, 503 if a source is down."""
@@ -155,7 +150,7 @@ class Authenticator:
         return {**metadata, **self._metadata}
 
 
-class Tokens:
+class Tokens(TokenSource):
     """Tokens from the configuration. Each is a separate principal, named by its digest."""
 
     def __init__(self, tokens: Iterable[str | bytes] = ()) -> None:
@@ -169,9 +164,6 @@ class Tokens:
         # All are compared, so that the time does not depend on which one matches.
         if sum([compare_digest(digest, known) for known in self._digests]):
             return Admission(digest.hex(), self._until)
-        return None
-
-    async def find(self, token: bytes) -> Admission | None:
         return None
 
 
@@ -266,14 +258,11 @@ def tokens_unreadable() -> Refused:
     )
 
 
-class TokenFunction:
+class TokenFunction(TokenSource):
     """Tokens that a function checks: it returns the principal, or None, and is called for each request."""
 
     def __init__(self, ask: Callable[[str], Any]) -> None:
         self._ask = ask
-
-    def known(self, token: bytes) -> Admission | None:
-        return None
 
     async def find(self, token: bytes) -> Admission | None:
         from inspect import isawaitable

@@ -72,10 +72,7 @@ def note(
     """
     if diagnostics.level() > diagnostics.LEVELS["info"]:
         return
-    count = _counts.get(status)
-    if count is None:
-        count = _counts[status] = Count(status)
-    if count.admits():
+    if _counts.setdefault(status, Count(status)).admits():
         what = f" {method:.20} {path.replace(' ', '%20'):.200}" if method else ""
         diagnostics.write("info", f"{status}{what}{_from(client)}: {_words(reason):.400}")
 

@@ -146,19 +146,18 @@ class ResponseSender:
         """Wait for the response; None if a message precedes it, it takes long, or the client disconnects."""
         while True:
             item = exchange.peek()
-            if item is None and not request.gone:
-                woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
+            if item is None:
+                if request.gone or not await exchange.waiter.wait(
+                    self.stream_seconds if seconds is None else seconds
+                ):
+                    return None
                 seconds = None
-                if woken:
-                    continue
-            elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
+            elif item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
-            elif item is not None and (
-                (item[0] == PAUSED and not session.primed) or (item[0] == MESSAGE and self.json_only)
-            ):
+            elif (item[0] == PAUSED and not session.primed) or (item[0] == MESSAGE and self.json_only):
                 exchange.next()
-                continue
-            return None
+            else:
+                return None
 
     async def send_stream(
         self, request: HttpRequest, session: HttpSession, reader: Reader, seen: int, *, listens: bool = False

@@ -71,8 +71,8 @@ class SseEndpoint:
         self._per_caller = per_caller
         self._in_all = in_all
         self._sessions: dict[str, SseSession] = {}
-        self.on_opened: Callable[[SseSession], object] | None = None
-        self.on_closed: Callable[[SseSession], object] | None = None
+        self.on_opened: Callable[[SseSession], object] = lambda session: None
+        self.on_closed: Callable[[SseSession], object] = lambda session: None
 
     @property
     def busy(self) -> bool:
@@ -94,8 +94,7 @@ class SseEndpoint:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
         session = SseSession(request, self._app.exchanges.new())
         self._sessions[session.id] = session
-        if self.on_opened is not None:
-            self.on_opened(session)
+        self.on_opened(session)
         dispatcher = session.exchange.dispatcher
         dispatcher.principal = request.principal
         dispatcher.session.quota.outer = dispatcher.runtime.quotas.of(request.principal)
@@ -107,8 +106,7 @@ class SseEndpoint:
             await self._send(request, session)
         finally:
             del self._sessions[session.id]
-            if self.on_closed is not None:
-                self.on_closed(session)
+            self.on_closed(session)
             session.exchange.close()
 
     async def _send(self, request: HttpRequest, session: SseSession) -> None:
