@@ -138,7 +138,7 @@ class ResponseSender:
             reader.leave()
             return
         request.on_gone = reader.waiter.wake
-        await self.send_stream(request, session, reader, 0)
+        await self.send_stream(request, session, reader)
 
     async def _wait_for_response(
         self, request: HttpRequest, session: HttpSession, exchange: Exchange, seconds: float | None
@@ -160,13 +160,13 @@ class ResponseSender:
                 return None
 
     async def send_stream(
-        self, request: HttpRequest, session: HttpSession, reader: Reader, seen: int, *, listens: bool = False
+        self, request: HttpRequest, session: HttpSession, reader: Reader, *, listens: bool = False
     ) -> None:
         """Send the events of a stream until it ends, the client disconnects, or a new reader takes over.
         `listens`: until its token is not valid any more, too."""
         try:
             await request.begin()
-            first = session.priming(reader, seen)
+            first = session.priming(reader)
             if first:
                 await request.more(first)
             while not request.gone:

@@ -145,7 +145,7 @@ class SessionWire:
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
-        await self._responses.send_stream(request, session, reader, reader.seen, listens=True)
+        await self._responses.send_stream(request, session, reader, listens=True)
 
 
 def check_version(given: str | None) -> str | None:

@@ -167,9 +167,9 @@ class HttpSession:
             return None
         return stream.read_after(int(seen))
 
-    def priming(self, reader: Reader, seen: int) -> bytes:
+    def priming(self, reader: Reader) -> bytes:
         """Return the first bytes for a reader."""
-        return priming(f"{reader.stream.number}-{seen}", self.retry_ms) if self.primed else b""
+        return priming(f"{reader.stream.number}-{reader.seen}", self.retry_ms) if self.primed else b""
 
     def interrupt(self, reason: str) -> None:
         """Cancel the calls in flight, and answer each with an error."""

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 
 from fastrpc import diagnostics, forks
@@ -50,8 +51,8 @@ class Worker:
     ready: bool = False
     begun: float = 0.0
     young_deaths: int = 0
-    begins_at: float | None = 0.0
-    """When the next process with this number is started; None while there is one."""
+    begins_at: float = 0.0
+    """When the next process with this number is started; `inf` while there is one."""
 
 
 class Workers:
@@ -116,12 +117,8 @@ class Workers:
     def _wait_seconds(self) -> float:
         if self._ends:
             return max(0.0, self._killed_at - monotonic())
-        times = [
-            worker.begins_at
-            for worker in self._workers
-            if worker.begins_at is not None and self._may_begin(worker)
-        ]
-        return max(0.0, min(times) - monotonic()) if times else LONGEST_WAIT
+        times = [worker.begins_at for worker in self._workers if self._may_begin(worker)]
+        return min(max(0.0, min(times, default=inf) - monotonic()), LONGEST_WAIT)
 
     def _may_begin(self, worker: Worker) -> bool:
         """Whether a worker may start: the first starts alone, so that an error is reported once."""
@@ -129,8 +126,7 @@ class Workers:
 
     def _begin_due(self) -> None:
         for worker in self._workers:
-            due = worker.begins_at
-            if due is not None and self._may_begin(worker) and due <= monotonic():
+            if self._may_begin(worker) and worker.begins_at <= monotonic():
                 self._begin(worker)
 
     def _begin(self, worker: Worker) -> None:
@@ -143,7 +139,7 @@ class Workers:
             ours.close()
             self._run_worker(worker, theirs)
         theirs.close()
-        worker.channel, worker.begun, worker.begins_at, worker.ready = ours, monotonic(), None, False
+        worker.channel, worker.begun, worker.begins_at, worker.ready = ours, monotonic(), inf, False
         self._selector.register(ours, selectors.EVENT_READ)
 
     def _run_worker(self, worker: Worker, channel: socket.socket) -> None:
