@@ -6,6 +6,8 @@ path (``..``) is refused: no argument reaches another operation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc.content import ToolResult
 from fastrpc.errors import ToolError
 from fastrpc.json_encoding import to_json
@@ -32,19 +34,14 @@ LONGEST_ERROR = 2_000
 BINARY = "application/octet-stream"
 
 
+@dataclass
 class OperationRequest:
     """The requests of one operation. `names` gives the argument of each parameter, by its place and name;
     `body_members` are the members of the body that are arguments, None where `body` is one argument."""
 
-    def __init__(
-        self,
-        operation: Operation,
-        names: Mapping[tuple[str, str], str],
-        body_members: Collection[str] | None,
-    ) -> None:
-        self.operation = operation
-        self.names = names
-        self.body_members = body_members
+    operation: Operation
+    names: Mapping[tuple[str, str], str]
+    body_members: Collection[str] | None
 
     async def send(self, client: Any, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         """Send the request and return the response: by ``build_request``, where the client has it, and

@@ -266,32 +266,27 @@ class HttpApp:
         stateless_header = (request.header(b"mcp-protocol-version") or "") >= STATELESS
         if kind == "invalid":
             await self._post_invalid(request, body)
-        elif kind == "batch":
+            return None
+        if kind == "batch":
             await self._check_batch(message, stateless_header)
             self.check_open()
-            return await self.session_wire.post(request, body, kind, "")
-        elif kind == "response":
-            if stateless_header:
-                raise InvalidRequest(f"a response: {STATELESS} has no requests from the server to answer")
-            return await self.session_wire.post(request, body, kind, "")
-        elif kind in ("notification", "ignored"):
-            if stateless_header or message.envelope is not None:
-                runtime = self.exchanges.runtime
-                if kind == "notification" and runtime is not None:  # else no request has come yet
-                    runtime.upstreams.take_notification(method, message.params or {})
-                await request.answer(202)
-            else:
-                return await self.session_wire.post(request, body, kind, method)
-        elif message.envelope is not None or method == "server/discover":
+        elif kind == "response" and stateless_header:
+            raise InvalidRequest(f"a response: {STATELESS} has no requests from the server to answer")
+        elif kind in ("notification", "ignored") and (stateless_header or message.envelope is not None):
+            runtime = self.exchanges.runtime
+            if kind == "notification" and runtime is not None:  # else no request has come yet
+                runtime.upstreams.take_notification(method, message.params or {})
+            await request.answer(202)
+            return None
+        elif kind == "request" and (message.envelope is not None or method == "server/discover"):
             return await self._post_stateless(request, body, message)
-        elif not stateless_header:
-            return await self.session_wire.post(request, body, kind, method)
-        elif method == "initialize":
-            error = HeaderMismatch(f"MCP-Protocol-Version: {STATELESS} has no initialize")
+        elif kind == "request" and stateless_header:
+            error: ProtocolError = InvalidParams(f"_meta: {VERSION_KEY} is missing")
+            if method == "initialize":
+                error = HeaderMismatch(f"MCP-Protocol-Version: {STATELESS} has no initialize")
             await request.refuse(400, error, id)
-        else:
-            await request.refuse(400, InvalidParams(f"_meta: {VERSION_KEY} is missing"), id)
-        return None
+            return None
+        return await self.session_wire.post(request, body, kind, method)
 
     def read(self, body: bytes) -> Message:
         """Parse a message; the result is valid until the next call."""

@@ -8,6 +8,7 @@ to other paths go to the application. A server without endpoints does not import
 from __future__ import annotations
 
 import asyncio
+import re
 
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused, preflight_headers
@@ -59,7 +60,9 @@ class EndpointFront:
         self._front = front
         self._app = app
         self._endpoints = endpoints
-        self._patterns = [(path.split("/"), each) for path, each in endpoints.items() if "*" in path]
+        self._patterns = [
+            (re.compile(re.escape(path).replace(r"\*", "[^/]+")), each) for path, each in endpoints.items()
+        ]
         self._answering: set[asyncio.Task[bytes]] = set()
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
@@ -71,11 +74,8 @@ class EndpointFront:
             await _EndpointRequest(endpoint, scope, receive, send).serve(self._serve)
 
     def _at(self, path: str) -> Endpoint | None:
-        found = self._endpoints.get(path)
-        if found is not None:
-            return found
-        parts = path.split("/") if self._patterns else []
-        return next((endpoint for pattern, endpoint in self._patterns if _fits(parts, pattern)), None)
+        matching = (endpoint for pattern, endpoint in self._patterns if pattern.fullmatch(path))
+        return self._endpoints.get(path) or next(matching, None)
 
     async def _serve(self, request: HttpRequest) -> None:
         assert isinstance(request, _EndpointRequest)
@@ -118,12 +118,6 @@ class EndpointFront:
     async def _all_answered(self) -> None:
         while self._answering:
             await asyncio.wait(set(self._answering))
-
-
-def _fits(parts: list[str], pattern: list[str]) -> bool:
-    return len(parts) == len(pattern) and all(
-        part == wanted or (wanted == "*" and part) for part, wanted in zip(parts, pattern, strict=True)
-    )
 
 
 class _EndpointRequest(HttpRequest):

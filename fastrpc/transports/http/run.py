@@ -10,9 +10,10 @@ import os
 from contextlib import contextmanager
 
 from fastrpc.diagnostics import write_line
+from fastrpc.regular_files import stamp_of
 from fastrpc.transports.http.process import serve, serve_in_loop
 from fastrpc.transports.http.settings import HttpSettings
-from fastrpc.transports.http.sockets import listen, place_of
+from fastrpc.transports.http.sockets import listen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _listening(
     """Within ``with``, the sockets that listen for each worker, and the URL."""
     address = settings.address
     listeners = listen(address, settings.workers) if sockets is None else [sockets]
-    place = None if address.path is None else place_of(address.path)
+    stamp = None if address.path is None else stamp_of(address.path)
     port = 0 if address.path is not None else listeners[0][0].getsockname()[1]
     url = address.url(port, tls=settings.tls is not None, path=settings.path)
     if settings.application.get("auth_servers"):
@@ -71,7 +72,7 @@ def _listening(
     finally:
         for found in {found for each in listeners for found in each}:
             found.close()
-        if address.path is not None and place_of(address.path) == place:  # not the next server's socket
+        if address.path is not None and stamp_of(address.path) == stamp:  # not the next server's socket
             os.unlink(address.path)
 
 

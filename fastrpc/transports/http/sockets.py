@@ -164,15 +164,6 @@ def _listen_at_path(path: str) -> socket.socket:
     return listener
 
 
-def place_of(path: str) -> tuple[int, int, int] | None:
-    """Return a value that distinguishes the socket at a path from a later one, None if there is none."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns
-
-
 def _is_left_behind(address: str) -> bool:
     try:
         if not stat.S_ISSOCK(os.lstat(address).st_mode):
