@@ -307,18 +307,26 @@ class ClientConnection(ServedConnection):
             tracebacks.report("a transport could not write", error)
 
 
-async def drained(
-    idle: Awaitable[object], seconds: float | None, hurried: Awaitable[object] | None = None
+async def wait_for_either(
+    idle: Awaitable[object], seconds: float | None, hurried: Awaitable[object] | None
 ) -> None:
     """Wait until `idle` has ended, for at most `seconds` (None: without limit), or until `hurried` has ended.
-    Raises what `idle` raises, except an OSError: the client has disconnected."""
+    Raises what `idle` raises."""
     waiting = [asyncio.ensure_future(each) for each in (idle, hurried) if each is not None]
     try:
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if waiting[0].done():
             waiting[0].result()
-    except OSError:
-        pass
     finally:
         for each in waiting:
             each.cancel()
+
+
+async def drained(
+    idle: Awaitable[object], seconds: float | None, hurried: Awaitable[object] | None = None
+) -> None:
+    """Do so, but raise no OSError: the client has disconnected."""
+    try:
+        await wait_for_either(idle, seconds, hurried)
+    except OSError:
+        pass

@@ -16,7 +16,7 @@ import sys
 import threading
 
 from fastrpc import forks
-from fastrpc.transports.base import Connections, drained
+from fastrpc.transports.base import Connections, drained, wait_for_either
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ async def serve(
     try:
         try:
             await transport.start(connections)
-            await _wait(transport, shutdown)
+            await wait_for_either(transport.wait_closed(), None, shutdown.begun.wait())
+            shutdown.begin()
         except BaseException:
             shutdown.hurry()
             raise
@@ -93,20 +94,6 @@ async def serve(
                 dispatcher.close()
         await runtime.leave()
         await _unwind(owns_loop)
-
-
-async def _wait(transport: Transport, shutdown: Shutdown) -> None:
-    """Wait until the transport is closed or the shutdown begins. Raises what the transport raises."""
-    closed = asyncio.ensure_future(transport.wait_closed())
-    begun = asyncio.ensure_future(shutdown.begun.wait())
-    try:
-        await asyncio.wait({closed, begun}, return_when=asyncio.FIRST_COMPLETED)
-        if closed.done():
-            closed.result()
-    finally:
-        closed.cancel()
-        begun.cancel()
-    shutdown.begin()
 
 
 async def end(transport: Transport, connections: Connections, shutdown: Shutdown) -> None:

@@ -168,15 +168,11 @@ class BoundedConnection(HttpToolsProtocol):
         in_head = self._phase == HEAD
         try:
             self._parse(data)
+            if in_head and self._phase == HEAD:
+                self._count += len(data)
+                self._check_head(self._count)
         except (HttpParserError, LimitExceeded):
             self._end(self._refusal or LimitExceeded(400, "Broken HTTP"))
-            return
-        if in_head and self._phase == HEAD:
-            self._count += len(data)
-            if self._count > self.monitor.limits.head_bytes:
-                self._end(
-                    LimitExceeded(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes")
-                )
 
     def _parse(self, data: bytes) -> None:
         while data:
@@ -208,9 +204,8 @@ class BoundedConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._first = self._phase == NEW
-        self._phase = HEAD
-        self.since = self.monitor.now
-        self._count = self._head_size = 0
+        self._enter(HEAD)
+        self._head_size = 0
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -225,8 +220,12 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.headers) > limits.headers:
             self._give_up(431, f"There are more than {limits.headers} headers")
         self._head_size += len(name) + len(value) + 4
-        if self._head_size > limits.head_bytes:
-            self._give_up(431, f"The head is longer than {limits.head_bytes} bytes")
+        self._check_head(self._head_size)
+
+    def _check_head(self, size: int) -> None:
+        limit = self.monitor.limits.head_bytes
+        if size > limit:
+            self._give_up(431, f"The head is longer than {limit} bytes")
 
     def on_headers_complete(self) -> None:
         if not self.url.startswith(b"/"):
@@ -237,9 +236,7 @@ class BoundedConnection(HttpToolsProtocol):
                 self._give_up(refused.status, refused.message)
         super().on_headers_complete()
         self.cycle.transport = self._response_transport
-        self._phase = BODY
-        self.since = self.monitor.now
-        self._count = 0
+        self._enter(BODY)
         self._body_deadline = None
         if len(self.pipeline) > self.monitor.limits.waiting:
             self._give_up(429, "Too many requests on one connection")
@@ -250,8 +247,12 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._phase = IDLE
+        self._enter(IDLE)
+
+    def _enter(self, phase: int) -> None:
+        self._phase = phase
         self.since = self.monitor.now
+        self._count = 0
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
@@ -279,9 +280,7 @@ class BoundedConnection(HttpToolsProtocol):
     def _end(self, refusal: LimitExceeded) -> None:
         """Stop reading, and send the error after the responses to earlier requests."""
         in_body = self._phase == BODY
-        self._phase = ENDING
-        self.since = self.monitor.now
-        self._count = 0
+        self._enter(ENDING)
         if in_body and self.pipeline:
             self.pipeline.popleft()  # the request that the error is for
             self._final_refusal = refusal
@@ -329,11 +328,9 @@ class BoundedConnection(HttpToolsProtocol):
         if self._phase != BODY:
             self.transport.close()
             return
-        self._phase = ENDING
+        self._enter(ENDING)
         self._hung_up = True
         self.monitor.connections.linger(self)
-        self.since = self.monitor.now
-        self._count = 0
         if self.transport.can_write_eof():
             self.transport.write_eof()
 

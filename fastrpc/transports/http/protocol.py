@@ -164,8 +164,7 @@ class Protocol(BoundedConnection):
             hot.context.copy().run(self._hand_over)  # not in the context of the call
             return
         self._take_pending()
-        self._phase = IDLE
-        self.since = self.monitor.now
+        self._enter(IDLE)
         headers = self.server_state.default_headers
         self.transport.write(hot.response(*answer, headers, pending.path, self.client))
 
