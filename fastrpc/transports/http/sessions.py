@@ -192,7 +192,7 @@ class HttpSession:
 
 
 class Sessions:
-    """The sessions of one server, and those of each principal, ordered by their last use."""
+    """The sessions of one server, and those of each principal ordered by their last use."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Sessions:
         self._idle_seconds = idle_seconds
         self._per_caller = per_caller
         self._in_all = in_all
-        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+        self._sessions: dict[str, HttpSession] = {}
         self._of_caller: dict[str, OrderedDict[str, HttpSession]] = {}
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
         self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
@@ -263,8 +263,7 @@ class Sessions:
             self.end(session)
             return None
         session.used = now
-        self._sessions.move_to_end(id)  # it is the last to go
-        self._of_caller[principal].move_to_end(id)
+        self._of_caller[principal].move_to_end(id)  # it is the last to go
         return session
 
     def end(self, session: HttpSession, reason: str = "The session has ended") -> None:
