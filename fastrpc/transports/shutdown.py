@@ -134,9 +134,6 @@ async def _unwind(owns_loop: bool) -> None:
         await asyncio.wait(waiting, timeout=UNWIND_SECONDS)
 
 
-# --- a server over a user's transport -------------------------------------------------------------------
-
-
 async def serve_in_loop(
     server: ServedServer, transport: Transport, drain_seconds: float, trace_path: str | None
 ) -> None:

@@ -11,6 +11,7 @@ Secrets in names are masked; the part of a URI after ``?`` or ``#``, which may h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from fastrpc._core.access_buffer import NotedAnswers, call_of, prepare, take_outcome, ticks
 from fastrpc.errors import InvalidRequest
@@ -75,15 +76,8 @@ class Access:
 
     def attach(self, app: HttpApp) -> None:
         """Record all requests to an application from now on."""
-
-        def make_request(scope: Mapped, receive: Receive, send: Send) -> HttpRequest:
-            return NotedRequest(self, scope, receive, send)
-
-        def make_exchange(dispatcher: ServedDispatcher, loop: AbstractEventLoop) -> Exchange:
-            return NotedExchange(self, dispatcher, loop)
-
-        app.make_request = make_request
-        app.exchanges.make = app.sessions.make_exchange = make_exchange
+        app.make_request = partial(NotedRequest, self)
+        app.exchanges.make = app.sessions.make_exchange = partial(NotedExchange, self)
 
     def note(self, entry: AccessEntry) -> None:
         self.buffer.note(
@@ -112,7 +106,7 @@ class NotedHotPath(HotPath):
         noted = NotedAnswers(access.buffer, super().answer, self._shared.connection, self._log_unshared)
         access.answers = noted
         self.answer = noted.answer  # type: ignore[method-assign,assignment]
-        self.make_pending = lambda *values: NotedPendingResponse(access, *values)
+        self.make_pending = partial(NotedPendingResponse, access)
 
     def _log_unshared(
         self,

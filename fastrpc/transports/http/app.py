@@ -240,8 +240,6 @@ class HttpApp:
             allow = (b"allow", b"GET, POST, DELETE")
             raise Refused(405, f"{request.method:.40}: not served here", headers=[allow])
 
-    # --- POST: which wire? --------------------------------------------------------------------------------
-
     async def _post(self, request: HttpRequest) -> None:
         rest = await self._take_post(request)
         if rest is not None:  # a call waits: the body, and what has read it, are no longer kept

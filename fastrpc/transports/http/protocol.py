@@ -183,8 +183,6 @@ class Protocol(BoundedConnection):
         self._handed_over = pending
         self._feed(data)
 
-    # --- the regular path -----------------------------------------------------------------------------------
-
     def _feed(self, data: bytes) -> None:
         """Pass data to uvicorn's parser, with the pending request that it belongs to."""
         if self._phase == CALL:

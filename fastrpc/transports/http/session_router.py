@@ -124,29 +124,24 @@ class SessionRouter:
             await self._refuse(scope, receive, send)  # it has ended, and its sessions with it
             return
         sending = asyncio.ensure_future(_send_request(writer, scope, receive))
+        begun = False
         try:
-            await self._forward_response(reader, scope, receive, send)
+            while True:
+                try:
+                    message = await _frame(reader)
+                except (asyncio.IncompleteReadError, ConnectionError):
+                    break  # the worker has died, or the client has gone
+                begun = True
+                await send(message)
+                if message["type"] == "http.response.body" and not message.get("more_body", False):
+                    return
+            if begun:
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await self._refuse(scope, receive, send)
         finally:
             sending.cancel()
             writer.close()
-
-    async def _forward_response(
-        self, reader: asyncio.StreamReader, scope: Mapped, receive: Receive, send: Send
-    ) -> None:
-        begun = False
-        while True:
-            try:
-                message = await _frame(reader)
-            except (asyncio.IncompleteReadError, ConnectionError):
-                break  # the worker has died, or the client has gone
-            begun = True
-            await send(message)
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                return
-        if begun:
-            await send({"type": "http.response.body", "body": b""})
-        else:
-            await self._refuse(scope, receive, send)
 
     async def _refuse(self, scope: Mapped, receive: Receive, send: Send) -> None:
         """Respond with 404: the session has ended with its worker."""
@@ -290,7 +285,7 @@ async def _send_request(writer: asyncio.StreamWriter, scope: Mapped, receive: Re
             _write(writer, message)
             await writer.drain()
     except ConnectionError:
-        pass  # the worker has died: `_forward_response` responds with an error
+        pass  # the worker has died: `_forward` responds with an error
 
 
 def _write(writer: asyncio.StreamWriter, message: Mapped) -> None:
