@@ -7,6 +7,7 @@ method sets a tool's effect: GET and HEAD read, DELETE destroys, all others writ
 from __future__ import annotations
 
 import re
+from collections import Counter
 from keyword import iskeyword
 
 from fastrpc.content import Contents
@@ -175,9 +176,7 @@ def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
     members: dict[str, Any] = {}
     if operation.body_type is not None and operation.body_schema.get("type") == "object":
         members = operation.body_schema.get("properties") or {}
-    counts: dict[str, int] = dict.fromkeys(members, 1)
-    for parameter in operation.parameters:
-        counts[parameter.name] = counts.get(parameter.name, 0) + 1
+    counts = Counter([*members, *(parameter.name for parameter in operation.parameters)])
     properties: dict[str, Any] = {}
     required: list[str] = []
     names: dict[tuple[str, str], str] = {}

@@ -47,14 +47,6 @@ NEW, IDLE, HEAD, BODY, CALL, ENDING = range(6)
 `PendingResponse` of the fast path; closing."""
 
 
-class LimitExceeded(Exception):
-    """A request exceeds a limit. Raised through uvicorn's parser."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 class ResponseTransport:
     """The transport for uvicorn's responses. The head is written together with the part of the body that
     comes in the same turn of the event loop: a client is woken once, not twice. `close` first lets the client
@@ -108,8 +100,8 @@ class BoundedConnection(HttpToolsProtocol):
         self._head_size = 0  # as the parser counts
         self._left = 0  # bytes of a body that the parser does not read
         self._running: RequestResponseCycle | None = None  # of the application, or the last one
-        self._refusal: LimitExceeded | None = None
-        self._final_refusal: LimitExceeded | None = None  # the error to send after the pending responses
+        self._refusal: Refused | None = None
+        self._final_refusal: Refused | None = None  # the error to send after the pending responses
         self._hung_up = False
         self._body_deadline: Deadline | None = None  # of the body at hand, once it takes time
         self._read_deadline: Deadline | None = None  # for the client to read what we have written
@@ -171,8 +163,8 @@ class BoundedConnection(HttpToolsProtocol):
             if in_head and self._phase == HEAD:
                 self._count += len(data)
                 self._check_head(self._count)
-        except (HttpParserError, LimitExceeded):
-            self._end(self._refusal or LimitExceeded(400, "Broken HTTP"))
+        except (HttpParserError, Refused):
+            self._end(self._refusal or Refused(400, "Broken HTTP"))
 
     def _parse(self, data: bytes) -> None:
         while data:
@@ -271,13 +263,13 @@ class BoundedConnection(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         elif self._final_refusal is not None:
-            self._refuse(self._final_refusal.status, str(self._final_refusal))
+            self._refuse(self._final_refusal.status, self._final_refusal.message)
 
     def _give_up(self, status: int, message: str) -> None:
-        self._refusal = LimitExceeded(status, message)
+        self._refusal = Refused(status, message)
         raise self._refusal
 
-    def _end(self, refusal: LimitExceeded) -> None:
+    def _end(self, refusal: Refused) -> None:
         """Stop reading, and send the error after the responses to earlier requests."""
         in_body = self._phase == BODY
         self._enter(ENDING)
@@ -289,7 +281,7 @@ class BoundedConnection(HttpToolsProtocol):
         elif self._waits and not in_body:
             self._final_refusal = refusal
         else:
-            self._refuse(refusal.status, str(refusal))
+            self._refuse(refusal.status, refusal.message)
 
     def _refuse(self, status: int, message: str) -> None:
         """Respond without the application, and close."""
@@ -362,7 +354,7 @@ class BoundedConnection(HttpToolsProtocol):
             if self._body_deadline is None:
                 self._body_deadline = Deadline(limits.body_seconds, limits.least_rate, self.since)
             if self._body_deadline.ends(now, self._count, early):
-                self._end(LimitExceeded(408, "The body comes too slowly"))
+                self._end(Refused(408, "The body comes too slowly"))
         elif self._waits:
             self._check_wait(now)
         elif self._phase == IDLE:
@@ -370,7 +362,7 @@ class BoundedConnection(HttpToolsProtocol):
                 self.transport.close()
         elif age >= limits.head_seconds:
             if self._phase == HEAD:
-                self._end(LimitExceeded(408, "The head comes too slowly"))
+                self._end(Refused(408, "The head comes too slowly"))
             else:
                 self.transport.close()
 

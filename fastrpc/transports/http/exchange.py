@@ -58,21 +58,18 @@ class Waiter:
         self._loop = loop
         self._waiting: Future[bool] | None = None
 
-    def wake(self) -> None:
-        self._end(True)
-
     async def wait(self, seconds: float) -> bool:
         """Wait for `wake`; return False on timeout."""
-        self._end(True)  # a second waiter replaces the first, which must not wait forever
+        self.wake()  # a second waiter replaces the first, which must not wait forever
         waiting = self._waiting = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._end, False)
+        timer = self._loop.call_later(seconds, self.wake, False)
         try:
             woken: bool = await waiting
             return woken
         finally:
             timer.cancel()
 
-    def _end(self, woken: bool) -> None:
+    def wake(self, woken: bool = True) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_result(woken)

@@ -89,6 +89,8 @@ class HttpRequest:
         """Of the response's body, so far."""
         self.is_whole = False
         """Whether the whole response has been sent."""
+        self.error_body: Callable[[ProtocolError, bytes], bytes] = error_line
+        """Makes the body of a refusal, of the error and the request's id."""
         self.gone = False
         """Whether the client has disconnected; known only after `watch`."""
         self.on_gone: Callable[[], object]
@@ -224,7 +226,7 @@ class HttpRequest:
     async def refuse(
         self, status: int, error: ProtocolError, id: bytes = b"null", headers: Headers | None = None
     ) -> None:
-        await self.answer(status, error_line(error, id), headers)
+        await self.answer(status, self.error_body(error, id), headers)
 
     async def begin(self) -> None:
         """Begin an event stream."""
