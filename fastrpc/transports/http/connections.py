@@ -56,9 +56,7 @@ WORTHWHILE = 8
 
 
 class ConnectionTable:
-    """The connections of one process. `limits.connections` are served; `limits.lingering` more are read for a
-    moment after their last response.
-    """
+    """The connections of one process: `limits.connections`, and `limits.lingering` after the last response."""
 
     def __init__(self, limits: ConnectionLimits, now: float) -> None:
         self.now = now
@@ -168,8 +166,7 @@ class ByAddress(Generic[Item]):
 
     def __init__(self) -> None:
         self._of: dict[Hashable, dict[Item, None]] = {}
-        self._with: dict[int, dict[Hashable, None]] = {}  # the addresses that have so many
-        self._most = 0
+        self._with: list[dict[Hashable, None]] = []  # [n]: the addresses that have more than n
         self._count = 0
 
     def __len__(self) -> int:
@@ -180,10 +177,11 @@ class ByAddress(Generic[Item]):
 
     def add(self, connection: Item) -> None:
         own = self._of.setdefault(connection.address, {})
+        if len(own) == len(self._with):
+            self._with.append({})
+        self._with[len(own)][connection.address] = None
         own[connection] = None
         self._count += 1
-        self._move(connection.address, len(own) - 1, len(own))
-        self._most = max(self._most, len(own))
 
     def discard(self, connection: Item) -> None:
         """Remove a connection, if it is there."""
@@ -194,24 +192,15 @@ class ByAddress(Generic[Item]):
         self._count -= 1
         if not own:
             del self._of[connection.address]
-        self._move(connection.address, len(own) + 1, len(own))
-        if self._most not in self._with:
-            self._most -= 1
+        del self._with[len(own)][connection.address]
+        if not self._with[-1]:
+            self._with.pop()
 
     def oldest(self) -> Item | None:
         """Return the oldest connection of an address that has the most, None if there is none at all."""
-        if not self._count:
+        if not self._with:
             return None
-        return next(iter(self._of[next(iter(self._with[self._most]))]))
-
-    def _move(self, address: Hashable, before: int, after: int) -> None:
-        if before:
-            having = self._with[before]
-            del having[address]
-            if not having:
-                del self._with[before]
-        if after:
-            self._with.setdefault(after, {})[address] = None
+        return next(iter(self._of[next(iter(self._with[-1]))]))
 
 
 def address_of(client: tuple[Any, ...] | None) -> Hashable:

@@ -9,8 +9,6 @@ origin is refused even without an Origin. Pure functions of a request's head, ex
 from __future__ import annotations
 
 import re
-from math import inf
-from time import monotonic
 
 from fastrpc.errors import UsageError
 
@@ -22,12 +20,6 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.interfaces import Mapped
 
     Headers = dict[bytes, list[bytes]]
-
-    class OpenRequest(Protocol):
-        """A request whose answer is a stream; `admitted_until` is for `AccessRules.still_admits`."""
-
-        headers: Headers
-        admitted_until: float
 
     class HeaderAuthenticator(Protocol):
         """Authenticates requests by their headers: see `fastrpc.transports.http.auth.Authenticator`."""
@@ -52,8 +44,6 @@ HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._~!$&'()*+;=%-]{1,255}?)\.?(?:
 ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)\Z", re.IGNORECASE | re.DOTALL)
 LOOPBACK = re.compile(r"localhost\Z|\[::1\]\Z|127(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}\Z")
 ORIGIN_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,63}\Z")
-STREAM_SECONDS = 1.0
-"""How often the token of an open stream is checked where its source does not say how long it is valid."""
 OWN_SITE = (b"same-origin", b"none")
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
@@ -169,20 +159,6 @@ class AccessRules:
         if self.authenticator is None:
             return ANYBODY
         return await self.authenticator.check(headers)
-
-    async def still_admits(self, request: OpenRequest, principal: str) -> bool:
-        """Whether a request, whose stream of notifications has been open for a while, still comes from this
-        principal. Asked before the stream sends anything; the token is checked once its last check is too
-        old, at least `STREAM_SECONDS` later if its source says nothing of that."""
-        if self.authenticator is None or monotonic() < request.admitted_until:
-            return True
-        try:
-            admission = await self.authenticate(request.headers)
-        except Refused:  # also where it cannot be checked: the client opens another stream
-            return False
-        now, until = monotonic(), inf if admission.until is None else admission.until
-        request.admitted_until = until if until > now else now + STREAM_SECONDS
-        return admission.principal == principal
 
 
 ANYBODY = Admission("", None)

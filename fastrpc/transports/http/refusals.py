@@ -67,8 +67,7 @@ def note(
 ) -> None:
     """Log that a request was refused; to be called in an event loop.
 
-    `reason` is the message that was sent to the client, or the JSON-RPC error with it. `client` is that of
-    ASGI: address and port, or None.
+    `reason` is the message that was sent to the client, or the JSON-RPC error with it.
     """
     if diagnostics.level() > diagnostics.LEVELS["info"]:
         return

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from math import inf
+from time import monotonic
 
 from fastrpc import diagnostics
 from fastrpc._core.encoder import dumps
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.message import Message
     from fastrpc.quotas import Quota
+    from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
 
     Headers = list[tuple[bytes, bytes]]
@@ -39,6 +42,8 @@ EVENTS: Headers = [
 ]
 CLOSE = (b"connection", b"close")
 STALL_SECONDS = 30.0
+STREAM_SECONDS = 1.0
+"""How often the token of an open stream is checked where its source does not say how long it is valid."""
 SMALL_BODY = 64 * 1024
 """Bytes of each body that do not count in the total: small requests are served whatever large ones take."""
 
@@ -192,6 +197,20 @@ class HttpRequest:
     def body_is_read(self) -> None:
         """Note that the body has been read outside of this object."""
         self._unread = False
+
+    async def is_still_admitted(self, guard: AccessRules, principal: str) -> bool:
+        """Whether this request, whose stream of notifications has been open for a while, still comes from a
+        principal. Asked before the stream sends anything; the token is checked once its last check is too
+        old, at least `STREAM_SECONDS` later if its source says nothing of that."""
+        if guard.authenticator is None or monotonic() < self.admitted_until:
+            return True
+        try:
+            admission = await guard.authenticate(self.headers)
+        except Refused:  # also where it cannot be checked: the client opens another stream
+            return False
+        now, until = monotonic(), inf if admission.until is None else admission.until
+        self.admitted_until = until if until > now else now + STREAM_SECONDS
+        return admission.principal == principal
 
     def watch(self, on_gone: Callable[[], object]) -> None:
         """Call `on_gone`, which may be replaced, when the client has gone. Called once, after `body`."""

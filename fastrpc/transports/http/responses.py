@@ -79,7 +79,9 @@ class ResponseSender:
             if request.gone:  # the caller decides about the remaining items, the response included
                 return False
             connection = exchange.connection
-            if connection.listening and not await self._guard.still_admits(request, connection.principal):
+            if connection.listening and not await request.is_still_admitted(
+                self._guard, connection.principal
+            ):
                 await request.more(b"", last=True)
                 return False
             item = exchange.next()
@@ -170,7 +172,7 @@ class ResponseSender:
             if first:
                 await request.more(first)
             while not request.gone:
-                ends = listens and not await self._guard.still_admits(request, session.principal)
+                ends = listens and not await request.is_still_admitted(self._guard, session.principal)
                 data = None if ends else reader.take()
                 if data is None:
                     await request.more(b"", last=True)

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 def run(make: Callable[[], HttpServable], settings: HttpSettings) -> None:
-    """Serve the server that `make` returns until a signal ends it.
-
-    Raises UsageError; SystemExit, if workers fail.
-    """
+    """Serve what `make` returns until a signal ends it. Raises UsageError; SystemExit, if workers fail."""
     with _listening(settings) as (sockets, url):
         if settings.workers == 1:
             runtime = serve(make(), settings, sockets[0], lambda: announce(url))
@@ -47,10 +44,7 @@ async def run_in_loop(
     shutdown: Shutdown,
     sockets: list[socket.socket] | None = None,
 ) -> None:
-    """Serve in the running event loop until the `shutdown` begins, on `sockets` if they are given.
-
-    Raises UsageError.
-    """
+    """Serve in the running event loop until the `shutdown` begins, on `sockets` if any. Raises UsageError."""
     with _listening(settings, sockets) as (listeners, url):
         await serve_in_loop(server, settings, listeners[0], lambda: announce(url), shutdown)
 

@@ -289,8 +289,7 @@ async def _send_request(writer: asyncio.StreamWriter, scope: Mapped, receive: Re
 
 
 def _write(writer: asyncio.StreamWriter, message: Mapped) -> None:
-    """Write a frame. Raises ConnectionResetError if the other worker has closed the socket, where uvloop
-    raises RuntimeError."""
+    """Write a frame. Raises ConnectionResetError on a closed socket, where uvloop raises RuntimeError."""
     if writer.is_closing():
         raise ConnectionResetError("the other worker has closed the socket")
     data = msgpack.encode(message)

@@ -126,9 +126,7 @@ class SessionWire:
         return None
 
     async def delete(self, request: HttpRequest) -> None:
-        """End a session. The response is sent before those of the calls that this cancels: the client may
-        disconnect after it.
-        """
+        """End a session; respond before the calls that this cancels do: the client may disconnect then."""
         session = self._session_of(request)
         self._sessions.remove(session)
         try:

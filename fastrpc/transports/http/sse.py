@@ -114,7 +114,7 @@ class SseEndpoint:
         while not request.gone:
             if exchange.overflowed:
                 raise Stalled
-            is_admitted = await self._app.guard.still_admits(session.request, session.principal)
+            is_admitted = await session.request.is_still_admitted(self._app.guard, session.principal)
             item = exchange.next() if is_admitted else None
             if item is not None:
                 if item[1]:
