@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 MAX_BODY = 16 * 1024 * 1024
 MAX_BODIES = 256 * 1024 * 1024
-KEEP_ALIVE_SECONDS = 15.0
 GRACE_SECONDS = 10.0
 LOOK_SECONDS = 0.01
 LONG_ELEMENT = 64 * 1024
@@ -77,7 +76,7 @@ class HttpApp:
         max_batch: int = 100,
         max_body: int = MAX_BODY,
         max_bodies: int = MAX_BODIES,
-        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+        keep_alive_seconds: float = 15.0,
         session_idle_seconds: float = 1800.0,
         sessions_per_caller: int = 1000,
         max_sessions: int = 10_000,
@@ -191,11 +190,8 @@ class HttpApp:
         admission = await self.guard.authenticate(request.headers)
         request.principal = admission.principal
         self.check_open()
-        if admission.access_token is None:
+        with Presented(admission.access_token):
             await serve(request)
-        else:
-            with Presented(admission.access_token):
-                await serve(request)
 
     def _nothing_at(self, path: str) -> Refused:
         """Return the refusal of an unknown path; at authorization endpoints it says what token is needed."""

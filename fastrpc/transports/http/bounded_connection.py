@@ -162,7 +162,8 @@ class BoundedConnection(HttpToolsProtocol):
             self._parse(data)
             if in_head and self._phase == HEAD:
                 self._count += len(data)
-                self._check_head(self._count)
+                if self._count > self.monitor.limits.head_bytes:
+                    self._give_up(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes")
         except (HttpParserError, Refused):
             self._end(self._refusal or Refused(400, "Broken HTTP"))
 
@@ -178,20 +179,17 @@ class BoundedConnection(HttpToolsProtocol):
             try:
                 self.parser.feed_data(data)
             except HttpParserUpgrade as upgrade:
+                # Go on after an Upgrade header, where the parser stops; the HTTP client of Java sends one.
                 data = data[upgrade.args[0] :]
-                self._ignore_upgrade()
+                given = dict(self.headers)
+                if b"transfer-encoding" in given:
+                    self._give_up(400, "Upgrade: not with a body in chunks")
+                self._left = int(given.get(b"content-length", b"0"))
+                if self._left > 0:
+                    self._phase = BODY
+                    self.cycle.more_body = True
             else:
                 return
-
-    def _ignore_upgrade(self) -> None:
-        """Go on after an Upgrade header, where the parser stops; the HTTP client of Java sends one."""
-        given = dict(self.headers)
-        if b"transfer-encoding" in given:
-            self._give_up(400, "Upgrade: not with a body in chunks")
-        self._left = int(given.get(b"content-length", b"0"))
-        if self._left > 0:
-            self._phase = BODY
-            self.cycle.more_body = True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -212,12 +210,8 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.headers) > limits.headers:
             self._give_up(431, f"There are more than {limits.headers} headers")
         self._head_size += len(name) + len(value) + 4
-        self._check_head(self._head_size)
-
-    def _check_head(self, size: int) -> None:
-        limit = self.monitor.limits.head_bytes
-        if size > limit:
-            self._give_up(431, f"The head is longer than {limit} bytes")
+        if self._head_size > limits.head_bytes:
+            self._give_up(431, f"The head is longer than {limits.head_bytes} bytes")
 
     def on_headers_complete(self) -> None:
         if not self.url.startswith(b"/"):

@@ -56,7 +56,7 @@ WORTHWHILE = 8
 
 
 class ConnectionTable:
-    """The connections of one process: `limits.connections`, and `limits.lingering` after the last response."""
+    """The connections of one process: `limits.connections`, and `limits.lingering` after their response."""
 
     def __init__(self, limits: ConnectionLimits, now: float) -> None:
         self.now = now

@@ -194,17 +194,9 @@ class Exchange:
         return bool(self._items) or self.in_flight
 
     def _has_requests(self) -> bool:
-        return bool(self.connection.listening or self._requests() or self._batches())
-
-    def _batches(self) -> list[ServedBatch]:
-        """Return the batches of this exchange that are still being read."""
         own = self.dispatcher
-        return [batch for batch in own.requests.batches if batch.dispatcher is own]
-
-    def _requests(self) -> list[RequestInFlight]:
-        """Return the requests in flight of this exchange, without those of the session's others."""
-        own = self.dispatcher
-        return [request for request in own.requests.in_flight.values() if request.dispatcher is own]
+        found: list[RequestInFlight | ServedBatch] = [*own.requests.in_flight.values(), *own.requests.batches]
+        return bool(self.connection.listening) or any(each.dispatcher is own for each in found)
 
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
         """Pass all queued and later items to a function; None: queue them for `next`."""
@@ -215,17 +207,18 @@ class Exchange:
     def interrupt(self, error: ProtocolError) -> None:
         """Cancel the calls in flight, and answer their requests with an error."""
         self.reusable = False
-        self.dispatcher.requests.on_dropped = None
-        for batch in self._batches():
+        own, requests = self.dispatcher, self.dispatcher.requests
+        requests.on_dropped = None
+        for batch in [each for each in requests.batches if each.dispatcher is own]:
             batch.stop(error)
         lines = []
-        for request in self._requests():
+        for request in [each for each in requests.in_flight.values() if each.dispatcher is own]:
             line = error_line(error, request.id)
             if request.batch is None:
                 lines.append(line)
             else:
                 request.batch.answers.append(line)
-            self.dispatcher.requests.interrupt(request)
+            requests.interrupt(request)
         for line in lines:
             self.put(STOPPED, line)
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         async def check(self, headers: Headers) -> Admission: ...
 
 
-CORS_METHODS = b"GET, POST, DELETE, OPTIONS"
 CORS_HEADERS = (
     "Authorization, Content-Type, Accept, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, "
     "Mcp-Method, Mcp-Name"
@@ -44,7 +43,6 @@ HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._~!$&'()*+;=%-]{1,255}?)\.?(?:
 ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)\Z", re.IGNORECASE | re.DOTALL)
 LOOPBACK = re.compile(r"localhost\Z|\[::1\]\Z|127(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}\Z")
 ORIGIN_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,63}\Z")
-OWN_SITE = (b"same-origin", b"none")
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -115,7 +113,7 @@ class AccessRules:
         origins = headers.get(b"origin")
         if origins is None:
             sites = headers.get(b"sec-fetch-site")
-            if sites is not None and any(site not in OWN_SITE for site in sites):
+            if sites is not None and any(site not in (b"same-origin", b"none") for site in sites):
                 raise Refused(403, "Sec-Fetch-Site: pages from elsewhere may not use this server")
             return None
         origin = origins[0].decode("latin-1")
@@ -194,7 +192,7 @@ def preflight_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     asked = b",".join(headers.get(b"access-control-request-headers", ()))[:4096].decode("latin-1").lower()
     parameters = [name for name in map(str.strip, asked.split(",")) if PARAMETER.match(name)]
     answer = [
-        (b"access-control-allow-methods", CORS_METHODS),
+        (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
         (b"access-control-allow-headers", ", ".join([CORS_HEADERS, *parameters]).encode("latin-1")),
         (b"access-control-max-age", b"600"),
     ]

@@ -21,6 +21,7 @@ from fastrpc.transports.http.signing_keys import (
     checked_address,
     document,
     import_libraries,
+    keys_at,
 )
 from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
 
@@ -170,10 +171,7 @@ class Issuer(SigningKeys):
                 checked_address(found.partition("?")[0], loopback=is_loopback(self._authority))
             except UsageError:
                 raise Unavailable("its jwks_uri is not an https address") from None
-            keys = (await document(client, found) or {}).get("keys")
-            if not isinstance(keys, list):
-                raise Unavailable("its jwks_uri shows no keys")
-            return keys
+            return await keys_at(client, found, "its jwks_uri shows no keys")
         raise Unavailable("it has no metadata")
 
 

@@ -40,7 +40,6 @@ EVENTS: Headers = [
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
-CLOSE = (b"connection", b"close")
 STALL_SECONDS = 30.0
 STREAM_SECONDS = 1.0
 """How often the token of an open stream is checked where its source does not say how long it is valid."""
@@ -237,7 +236,7 @@ class HttpRequest:
         if body:
             head.append(JSON)
         if self._unread:  # do not wait for the rest of the body
-            head.append(CLOSE)
+            head.append((b"connection", b"close"))
         await self._send({"type": "http.response.start", "status": status, "headers": head})
         await self._send({"type": "http.response.body", "body": body})
         self.is_whole = True

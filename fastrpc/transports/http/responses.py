@@ -128,12 +128,9 @@ class ResponseSender:
         if answer is not None:
             session.put_back(exchange)
             kind, line = answer
-            if kind == SILENT:
-                await request.answer(202)
-                return
             # The request of a cancelled call had been accepted: its error is a JSON-RPC one. 404 and 503 are
             # for later requests (MCP 2025-11-25, transports: session management); clients give up on them.
-            await request.answer(200, line)
+            await request.answer(202 if kind == SILENT else 200, line)
             return
         reader = session.stream_of(exchange)
         if request.gone:

@@ -155,11 +155,7 @@ class KeySet(SigningKeys):
         self.again_seconds = again_seconds
 
     async def _locate(self, client: Any) -> list[Any]:
-        found = await document(self._client or client, self._address)
-        keys = None if found is None else found.get("keys")
-        if not isinstance(keys, list):
-            raise Unavailable("there is no key set at its address")
-        return keys
+        return await keys_at(self._client or client, self._address, "there is no key set at its address")
 
 
 def import_libraries(option: str = "--auth-server") -> None:
@@ -194,6 +190,14 @@ def checked_address(address: str, *, loopback: bool = True) -> str:
             f"--auth-server: expected an https address; got {address.partition('@')[2] or address:.200}"
         )
     return match[1]
+
+
+async def keys_at(client: Any, address: str, trouble: str) -> list[Any]:
+    """Return the keys of a key set. Raises Unavailable, with `trouble` where there is none."""
+    keys = (await document(client, address) or {}).get("keys")
+    if not isinstance(keys, list):
+        raise Unavailable(trouble)
+    return keys
 
 
 async def document(client: Any, address: str) -> dict[str, Any] | None:

@@ -166,15 +166,11 @@ def _listen_at_path(path: str) -> socket.socket:
 
 def _is_left_behind(address: str) -> bool:
     try:
-        if not stat.S_ISSOCK(os.lstat(address).st_mode):
-            return False
+        if stat.S_ISSOCK(os.lstat(address).st_mode):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.connect(address)
+    except ConnectionRefusedError:
+        return True
     except OSError:
-        return False
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(address)
-        except ConnectionRefusedError:
-            return True
-        except OSError:
-            return False
+        pass
     return False
