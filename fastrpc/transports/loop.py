@@ -7,6 +7,8 @@ exception, with no other effect. Costs nothing while nothing is raised.
 
 from __future__ import annotations
 
+import asyncio
+
 from fastrpc import diagnostics, forks
 
 TYPE_CHECKING = False
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 
 def new_loop() -> AbstractEventLoop:
     """Return a new event loop: uvloop's where it is installed. Raises OSError."""
-    import asyncio
-
     try:
         from fastrpc.transports.uvloop_loop import Loop
     except ImportError:
@@ -38,8 +38,6 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
 
     `is_signal` returns whether a KeyboardInterrupt raised now may come from a signal; it is raised then.
     """
-    import asyncio
-
     try:
         loop = new_loop()
     except OSError:

@@ -96,7 +96,7 @@ def is_serving() -> bool:
     return _is_serving
 
 
-def prepare() -> None:
+def prepare() -> Descriptors:
     """Take the standard descriptors over now, before code is imported that may print.
 
     Otherwise `serve` does it. Raises UsageError if standard input or output is closed.
@@ -105,6 +105,7 @@ def prepare() -> None:
     if _prepared is None:
         _prepared = Descriptors()
         forks.in_child(_let_go)
+    return _prepared
 
 
 def _let_go() -> None:
@@ -153,9 +154,7 @@ def serve(
 ) -> None:
     """Serve until the client disconnects or a signal arrives. Raises UsageError for closed descriptors."""
     global _is_serving
-    prepare()
-    descriptors = _prepared
-    assert descriptors is not None
+    descriptors = prepare()
     signals = _stream.catch_signals()
     forks.in_child(_stream.forget_signals)
     stream: Stream | None = None
@@ -207,9 +206,7 @@ async def serve_in_running_loop(connection: Connection, *, drain_seconds: float 
     for file, name in ((sys.__stdin__, "input"), (sys.__stdout__, "output")):
         if file is None and _prepared is None:  # its number may be the loop's by now
             raise UsageError(f"standard {name} must not be closed: the protocol needs both")
-    prepare()
-    descriptors = _prepared
-    assert descriptors is not None
+    descriptors = prepare()
     shutdown = ending.Shutdown(None if descriptors.input_is_file else drain_seconds)
     stream: Stream | None = None
     with ending.UnhandledSignals(shutdown):
