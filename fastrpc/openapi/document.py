@@ -274,10 +274,7 @@ class _OperationSchemas:
             self._depth -= 1
             return found
         self._room -= 1
-        found = {key: self._member(key, value) for key, value in node.items()}
-        for name in _IGNORED:
-            found.pop(name, None)
-        return _modern(found)
+        return _modern({key: self._member(key, node[key]) for key in node if key not in _IGNORED})
 
     def _name_of(self, reference: str) -> str:
         """Return the name in `definitions` of what a reference refers to."""

@@ -6,6 +6,8 @@ path (``..``) is refused: no argument reaches another operation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc.content import ToolResult
 from fastrpc.errors import ToolError
 from fastrpc.json_encoding import to_json
@@ -23,7 +25,7 @@ from fastrpc.openapi.styles import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
     from fastrpc.openapi.document import Operation, OperationParameter
@@ -32,19 +34,14 @@ LONGEST_ERROR = 2_000
 BINARY = "application/octet-stream"
 
 
+@dataclass
 class OperationRequest:
     """The requests of one operation. `names` gives the argument of each parameter, by its place and name;
-    `body_names` the argument of each member of the body, or is None where `body` is one argument."""
+    `body_members` are the members of the body that are arguments, None where `body` is one argument."""
 
-    def __init__(
-        self,
-        operation: Operation,
-        names: Mapping[tuple[str, str], str],
-        body_names: Mapping[str, str] | None,
-    ) -> None:
-        self.operation = operation
-        self.names = names
-        self.body_names = body_names
+    operation: Operation
+    names: Mapping[tuple[str, str], str]
+    body_members: Collection[str] | None
 
     async def send(self, client: Any, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         """Send the request and return the response: by ``build_request``, where the client has it, and
@@ -54,7 +51,9 @@ class OperationRequest:
         400 and more.
         """
         options = self._options(arguments, headers)
-        url = _absolute(client, self._path(arguments))
+        base, url = str(getattr(client, "base_url", None) or ""), self._path(arguments)
+        if base:
+            url = f"{base.rstrip('/')}/{url.lstrip('/')}"
         if getattr(client, "params", None):  # which httpx puts in the place of the URL's own query
             options["params"] = self._query(arguments, str)
         elif query := query_of(self._query(arguments, quoted)):
@@ -167,9 +166,9 @@ class OperationRequest:
     def _body(self, arguments: Mapping[str, Any]) -> Any:
         if self.operation.body_type is None:
             return None
-        if self.body_names is None:
+        if self.body_members is None:
             return arguments.get("body")
-        found = {member: arguments[name] for member, name in self.body_names.items() if name in arguments}
+        found = {member: arguments[member] for member in self.body_members if member in arguments}
         return found if found or self.operation.body_required else None
 
 
@@ -184,12 +183,6 @@ def _is_binary(schema: Mapping[str, Any]) -> bool:
     return schema.get("format") == "binary" or (
         "contentMediaType" in schema and "contentEncoding" not in schema
     )
-
-
-def _absolute(client: Any, path: str) -> str:
-    """Return the URL of a path; the path itself for a client without a base URL."""
-    base = str(getattr(client, "base_url", None) or "")
-    return f"{base.rstrip('/')}/{path.lstrip('/')}" if base else path
 
 
 def _request(client: Any, method: str, url: str, options: dict[str, Any]) -> Any:

@@ -51,8 +51,3 @@ class RouteMap:
 
 
 DEFAULT = RouteMap(mcp_type=MCPType.TOOL)
-
-
-def route_of(operation: Operation, maps: Iterable[RouteMap]) -> RouteMap:
-    """Return the first map that matches; the default one if none does."""
-    return next((each for each in maps if each.matches(operation)), DEFAULT)

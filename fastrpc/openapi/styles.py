@@ -29,25 +29,19 @@ def pairs_of(
 ) -> list[tuple[str, str]]:
     """Return the pairs of a parameter in a query or a cookie, or of a member of a form. `written` is called
     with each text, so that a comma in one is not one between two."""
-    if isinstance(value, dict):
-        members = _members(value)
-        if style == "deepObject":
-            return [
-                (f"{name}[{key}]", written(text_of(each)))
-                for key, values in members
-                for each in items_of(values)
-            ]
-        if explode:
-            return [(key, written(text_of(each))) for key, each in members]
-        flat = [written(text) for key, each in members for text in (key, text_of(each))]
-    elif isinstance(value, list):
-        flat = [written(text_of(each)) for each in items_of(value)]
-        if explode:
-            return [(name, text) for text in flat]
-    else:
-        return [] if value is None else [(name, written(text_of(value)))]
+    if isinstance(value, dict) and style == "deepObject":
+        return [
+            (f"{name}[{key}]", written(text_of(each)))
+            for key, values in _members(value)
+            for each in items_of(values)
+        ]
+    if isinstance(value, dict) and explode:
+        return [(key, written(text_of(each))) for key, each in _members(value)]
+    parts = _parts(value, False, written)
+    if explode or not isinstance(value, (dict, list)):
+        return [(name, part) for part in parts]
     delimiter = written(DELIMITERS[style]) if style in DELIMITERS else ","
-    return [(name, delimiter.join(flat))] if flat else []
+    return [(name, delimiter.join(parts))] if parts else []
 
 
 def query_of(pairs: list[tuple[str, str]]) -> str:

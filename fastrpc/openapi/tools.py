@@ -7,6 +7,7 @@ method sets a tool's effect: GET and HEAD read, DELETE destroys, all others writ
 from __future__ import annotations
 
 import re
+from collections import Counter
 from keyword import iskeyword
 
 from fastrpc.content import Contents
@@ -14,17 +15,19 @@ from fastrpc.definitions.tool import Tool
 from fastrpc.errors import DefinitionError
 from fastrpc.openapi.document import operations_of
 from fastrpc.openapi.requests import OperationRequest, result_of
-from fastrpc.openapi.routes import MCPType, route_of
+from fastrpc.openapi.routes import DEFAULT, MCPType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from typing import Any
 
     from fastrpc.openapi.document import Operation, Schema
     from fastrpc.openapi.routes import RouteMap
     from fastrpc.options import ToolAnnotations
     from fastrpc.server import Server
+
+    Send = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 LONGEST_NAME = 56
 ANNOTATIONS: dict[str, ToolAnnotations] = {
@@ -61,22 +64,29 @@ def add_operations(
     taken = {each: TakenNames() for each in MCPType}
     maps = list(route_maps)
     for operation in operations_of(document):
-        route = route_of(operation, maps)
+        route = next((each for each in maps if each.matches(operation)), DEFAULT)
         kind = route.mcp_type
         if route_of_operation is not None:
             kind = route_of_operation(operation, kind) or kind
         if kind is MCPType.EXCLUDE:
             continue
-        name = taken[kind].free(name_of(operation, names or {}))
         all_tags = {*operation.tags, *route.mcp_tags, *tags}
-        made = _Maker(operation, name, all_tags, client, headers_of_call or dict)
+        described = {
+            "name": taken[kind].free(name_of(operation, names or {})),
+            "description": operation.description
+            or operation.summary
+            or f"Executes {operation.method} {operation.path}",
+            "meta": {"fastmcp": {"tags": sorted(all_tags)}} if all_tags else None,
+        }
+        schema, request = _inputs(operation)
+        send = _sending(request, client, headers_of_call or dict)
         if kind is MCPType.TOOL:
-            tool = made.tool(tool_options)
+            tool = _tool(operation, send, input_schema=schema, **described, **tool_options)
             if adjust is not None:
                 adjust(operation, tool)
             server.registries.tools.add(tool)
         else:
-            made.add_resource(server)
+            _add_resource(server, operation, send, described)
 
 
 def name_of(operation: Operation, names: Mapping[str, str]) -> str:
@@ -108,62 +118,41 @@ class TakenNames:
         return free
 
 
-class _Maker:
-    """Makes what one operation becomes."""
+def _sending(
+    request: OperationRequest, client: Any, headers_of_call: Callable[[], Mapping[str, str]]
+) -> Send:
+    async def send(arguments: Mapping[str, Any]) -> Any:
+        return await request.send(client, arguments, headers_of_call())
 
-    def __init__(
-        self,
-        operation: Operation,
-        name: str,
-        tags: set[str],
-        client: Any,
-        headers_of_call: Callable[[], Mapping[str, str]],
-    ) -> None:
-        self.operation = operation
-        self.name = name
-        self.client = client
-        self.headers_of_call = headers_of_call
-        self.meta = {"fastmcp": {"tags": sorted(tags)}} if tags else None
-        shown = operation.description or operation.summary
-        self.description = shown or f"Executes {operation.method} {operation.path}"
-        self.schema, self.request = _inputs(operation)
+    return send
 
-    def tool(self, options: dict[str, Any]) -> Tool:
-        request, client, headers_of_call = self.request, self.client, self.headers_of_call
-        schema = self.operation.result_schema
-        wraps = schema is not None and schema.get("type") != "object"
 
-        async def call(**arguments: Any) -> Any:
-            return result_of(await request.send(client, arguments, headers_of_call()), wraps)
+def _tool(operation: Operation, send: Send, **options: Any) -> Tool:
+    schema = operation.result_schema
+    wraps = schema is not None and schema.get("type") != "object"
 
-        call.__name__ = self.name
-        return Tool(
-            call,
-            name=self.name,
-            description=self.description,
-            annotations=ANNOTATIONS.get(self.operation.method, WRITES),
-            input_schema=self.schema,
-            meta=self.meta,
-            structured=False,
-            **options,
-        )
+    async def call(**arguments: Any) -> Any:
+        return result_of(await send(arguments), wraps)
 
-    def add_resource(self, server: Server) -> None:
-        """Add the operation as a resource, or as a template of its path's variables."""
-        request, client, headers_of_call = self.request, self.client, self.headers_of_call
-        variables = [each.name for each in self.operation.parameters if each.place == "path"]
-        uri = f"resource://{self.name}" + "".join(f"/{{{each}}}" for each in variables)
+    call.__name__ = options["name"]
+    annotations = ANNOTATIONS.get(operation.method, WRITES)
+    return Tool(call, annotations=annotations, structured=False, **options)
 
-        async def read(arguments: dict[str, Any]) -> Any:
-            response = await request.send(client, arguments, headers_of_call())
-            kind = response.headers.get("content-type", "text/plain").partition(";")[0]
-            is_text = kind.startswith("text/") or "json" in kind or "xml" in kind
-            return Contents(response.text if is_text else response.content, kind)
 
-        function = _with_parameters(read, variables)
-        function.__name__ = self.name
-        options: dict[str, Any] = {"name": self.name, "description": self.description, "meta": self.meta}
-        server.resource(uri, mime_type="application/json", **options)(function)
+def _add_resource(server: Server, operation: Operation, send: Send, described: dict[str, Any]) -> None:
+    """Add an operation as a resource, or as a template of its path's variables."""
+    variables = [each.name for each in operation.parameters if each.place == "path"]
+    uri = f"resource://{described['name']}" + "".join(f"/{{{each}}}" for each in variables)
+
+    async def read(arguments: dict[str, Any]) -> Any:
+        response = await send(arguments)
+        kind = response.headers.get("content-type", "text/plain").partition(";")[0]
+        is_text = kind.startswith("text/") or "json" in kind or "xml" in kind
+        return Contents(response.text if is_text else response.content, kind)
+
+    function = _with_parameters(read, variables)
+    function.__name__ = described["name"]
+    server.resource(uri, mime_type="application/json", **described)(function)
 
 
 def _with_parameters(read: Any, variables: list[str]) -> Any:
@@ -187,10 +176,7 @@ def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
     members: dict[str, Any] = {}
     if operation.body_type is not None and operation.body_schema.get("type") == "object":
         members = operation.body_schema.get("properties") or {}
-    is_divided = bool(members)
-    counts: dict[str, int] = dict.fromkeys(members, 1)
-    for parameter in operation.parameters:
-        counts[parameter.name] = counts.get(parameter.name, 0) + 1
+    counts = Counter([*members, *(parameter.name for parameter in operation.parameters)])
     properties: dict[str, Any] = {}
     required: list[str] = []
     names: dict[tuple[str, str], str] = {}
@@ -205,7 +191,7 @@ def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
         properties[name] = schema
         if parameter.required:
             required.append(name)
-    if is_divided:
+    if members:
         properties.update(members)
         if operation.body_required:
             required += operation.body_schema.get("required") or ()
@@ -218,6 +204,4 @@ def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
         schema["required"] = required
     if operation.definitions:
         schema["$defs"] = operation.definitions
-    return schema, OperationRequest(
-        operation, names, {each: each for each in members} if is_divided else None
-    )
+    return schema, OperationRequest(operation, names, members or None)

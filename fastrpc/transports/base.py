@@ -39,7 +39,6 @@ from fastrpc._core.framer import Framer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Awaitable, Callable
     from typing import Protocol
 
@@ -164,7 +163,7 @@ class ServedConnection:
         self._dispatcher: ServedDispatcher = connection.dispatcher
         self._among = among
         self._idle: asyncio.Event | None = None
-        self._loop = running_loop()
+        self._loop = asyncio._get_running_loop()
         if self._loop is not None:
             self._dispatcher.loop_runs(self._loop)
 
@@ -279,7 +278,7 @@ class ClientConnection(ServedConnection):
 
     def _call_in_loop(self, function: Callable[[], object]) -> None:
         """Call a function in the loop: now, unless a message was fed while the loop did not run."""
-        if self._loop is None or running_loop() is not None:
+        if self._loop is None or asyncio._get_running_loop() is not None:
             function()
         else:
             self._loop.call_soon(function)
@@ -308,26 +307,26 @@ class ClientConnection(ServedConnection):
             tracebacks.report("a transport could not write", error)
 
 
-async def drained(
-    idle: Awaitable[object], seconds: float | None, hurried: Awaitable[object] | None = None
+async def wait_for_either(
+    idle: Awaitable[object], seconds: float | None, hurried: Awaitable[object] | None
 ) -> None:
     """Wait until `idle` has ended, for at most `seconds` (None: without limit), or until `hurried` has ended.
-    Raises what `idle` raises, except an OSError: the client has disconnected."""
+    Raises what `idle` raises."""
     waiting = [asyncio.ensure_future(each) for each in (idle, hurried) if each is not None]
     try:
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if waiting[0].done():
             waiting[0].result()
-    except OSError:
-        pass
     finally:
         for each in waiting:
             each.cancel()
 
 
-def running_loop() -> AbstractEventLoop | None:
-    """Return the event loop that this thread runs, if it runs one."""
+async def drained(
+    idle: Awaitable[object], seconds: float | None, hurried: Awaitable[object] | None = None
+) -> None:
+    """Do so, but raise no OSError: the client has disconnected."""
     try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+        await wait_for_either(idle, seconds, hurried)
+    except OSError:
+        pass

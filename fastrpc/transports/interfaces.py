@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from fastrpc._core.connection import Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
+from fastrpc.engine.ports import NotifiedDispatcher
 from fastrpc.errors import ProtocolError
 from fastrpc.protocol.lifecycle import SessionState
 from fastrpc.quotas import Quotas
@@ -47,7 +48,7 @@ class ServedRuntime(Protocol):
     @property
     def server(self) -> ServedServer: ...
     @property
-    def dispatchers(self) -> Collection[Closable]: ...
+    def dispatchers(self) -> Collection[NotifiedDispatcher]: ...
     @property
     def quotas(self) -> Quotas: ...
     @property
@@ -63,13 +64,7 @@ class ServedRuntime(Protocol):
     def leave_threads_behind(self) -> None: ...
 
 
-class Closable(Protocol):
-    """A dispatcher, as the end of a server needs it."""
-
-    def close(self) -> None: ...
-
-
-class ServedDispatcher(Closable, Protocol):
+class ServedDispatcher(Protocol):
     """What serves one connection."""
 
     principal: str
@@ -97,6 +92,7 @@ class ServedDispatcher(Closable, Protocol):
     def adopt_version(self, version: str) -> None: ...
     def apply_session_state(self) -> None: ...
     def dispatch(self, message: Message) -> None: ...
+    def close(self) -> None: ...
 
 
 class ServedRequests(Protocol):

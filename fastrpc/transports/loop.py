@@ -7,6 +7,8 @@ exception, with no other effect. Costs nothing while nothing is raised.
 
 from __future__ import annotations
 
+import asyncio
+
 from fastrpc import diagnostics, forks
 
 TYPE_CHECKING = False
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 
 def new_loop() -> AbstractEventLoop:
     """Return a new event loop: uvloop's where it is installed. Raises OSError."""
-    import asyncio
-
     try:
         from fastrpc.transports.uvloop_loop import Loop
     except ImportError:
@@ -38,8 +38,6 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
 
     `is_signal` returns whether a KeyboardInterrupt raised now may come from a signal; it is raised then.
     """
-    import asyncio
-
     try:
         loop = new_loop()
     except OSError:
@@ -52,11 +50,15 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
         task.add_done_callback(lambda _: loop.stop())
         generation = forks.generation
         while not task.done():  # a tool that calls loop.stop() does not end the server either
-            failure = _run_on(loop)
+            failure: BaseException | None = None
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as error:
+                failure = error
             if generation != forks.generation:
                 forks.leave(failure)
             if isinstance(failure, KeyboardInterrupt) and is_signal():
-                loop.set_exception_handler(_say_nothing)  # of what its tasks raised, or were about to do
+                loop.set_exception_handler(lambda *_: None)  # of what its tasks raised, or were about to do
                 raise failure
             if failure is not None:
                 what = type(failure).__name__
@@ -68,16 +70,3 @@ def run(serving: Coroutine[Any, Any, None], is_signal: Callable[[], bool]) -> No
         forks.forget(loop.stop)
         asyncio.set_event_loop(None)
         loop.close()
-
-
-def _say_nothing(_loop: AbstractEventLoop, _context: dict[str, Any]) -> None:
-    pass
-
-
-def _run_on(loop: AbstractEventLoop) -> BaseException | None:
-    """Run the loop until it is stopped, or raises SystemExit or KeyboardInterrupt, which is returned."""
-    try:
-        loop.run_forever()
-    except (SystemExit, KeyboardInterrupt) as error:
-        return error
-    return None

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+import threading
 
 from fastrpc import forks
-from fastrpc.transports.base import Connections, drained
+from fastrpc.transports.base import Connections, drained, wait_for_either
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from typing import Any
 
     from fastrpc.transports.base import Trace, Transport
@@ -40,42 +40,24 @@ _served = 0
 
 
 class Shutdown:
-    """The state of a shutdown: whether it has begun, and whether it waits for calls in flight.
+    """The state of a shutdown: `begun` is set when it begins, `hurried` when it waits for no calls any more.
 
-    They have `drain_seconds`; None: no limit. To be created and used in the event loop.
+    Calls in flight have `drain_seconds`; None: no limit. To be created and used in the event loop.
     """
 
     def __init__(self, drain_seconds: float | None) -> None:
         self.drain_seconds = drain_seconds
-        self._begun = asyncio.Event()
-        self._hurried = asyncio.Event()
-
-    @property
-    def begun(self) -> bool:
-        """Whether the shutdown has begun."""
-        return self._begun.is_set()
-
-    @property
-    def hurried(self) -> bool:
-        """Whether calls in flight are not waited for any more."""
-        return self._hurried.is_set()
+        self.begun = asyncio.Event()
+        self.hurried = asyncio.Event()
 
     def begin(self) -> None:
         """Begin the shutdown, if it has not begun."""
-        self._begun.set()
+        self.begun.set()
 
     def hurry(self) -> None:
         """Begin the shutdown, or go on with it, without waiting for calls in flight."""
-        self._begun.set()
-        self._hurried.set()
-
-    async def wait_begun(self) -> None:
-        """Return when the shutdown begins."""
-        await self._begun.wait()
-
-    async def wait_hurried(self) -> None:
-        """Return when calls in flight are not waited for any more."""
-        await self._hurried.wait()
+        self.begun.set()
+        self.hurried.set()
 
 
 async def serve(
@@ -97,7 +79,8 @@ async def serve(
     try:
         try:
             await transport.start(connections)
-            await _wait(transport, shutdown)
+            await wait_for_either(transport.wait_closed(), None, shutdown.begun.wait())
+            shutdown.begin()
         except BaseException:
             shutdown.hurry()
             raise
@@ -113,28 +96,14 @@ async def serve(
         await _unwind(owns_loop)
 
 
-async def _wait(transport: Transport, shutdown: Shutdown) -> None:
-    """Wait until the transport is closed or the shutdown begins. Raises what the transport raises."""
-    closed = asyncio.ensure_future(transport.wait_closed())
-    begun = asyncio.ensure_future(shutdown.wait_begun())
-    try:
-        await asyncio.wait({closed, begun}, return_when=asyncio.FIRST_COMPLETED)
-        if closed.done():
-            closed.result()
-    finally:
-        closed.cancel()
-        begun.cancel()
-    shutdown.begin()
-
-
 async def end(transport: Transport, connections: Connections, shutdown: Shutdown) -> None:
     """Shut a transport down: see the module's docstring."""
     try:
         await transport.stop_accepting()
         connections.end_listening()
-        if not shutdown.hurried:
+        if not shutdown.hurried.is_set():
             answered = _all_answered(transport, connections)
-            await drained(answered, shutdown.drain_seconds, shutdown.wait_hurried())
+            await drained(answered, shutdown.drain_seconds, shutdown.hurried.wait())
     finally:
         connections.close()
         await drained(transport.close(), CLOSE_SECONDS)
@@ -151,8 +120,8 @@ async def _unwind(owns_loop: bool) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if owns_loop:
         for task in tasks:
-            if not _is_cancelling(task):  # a second cancellation would interrupt the clean-up
-                task.cancel()
+            if not getattr(task, "cancelling", int)():  # a second one would interrupt the clean-up
+                task.cancel()  # tasks of Python 3.10 do not tell; those of calls always do
         waiting: set[asyncio.Future[Any]] = {*tasks}
     else:
         from fastrpc._core.task import CallTask
@@ -163,15 +132,6 @@ async def _unwind(owns_loop: bool) -> None:
         waiting.add(asyncio.ensure_future(processes.close(grace_seconds=PROGRAM_GRACE_SECONDS)))
     if waiting:
         await asyncio.wait(waiting, timeout=UNWIND_SECONDS)
-
-
-def _is_cancelling(task: asyncio.Task[Any]) -> bool:
-    """Whether a task has been cancelled. Tasks of Python 3.10 do not tell; those of calls always do."""
-    cancelling = getattr(task, "cancelling", None)
-    return cancelling is not None and cancelling() > 0
-
-
-# --- a server over a user's transport -------------------------------------------------------------------
 
 
 async def serve_in_loop(
@@ -187,7 +147,7 @@ async def serve_in_loop(
 
         trace = TraceFile(trace_path)
     try:
-        connections = _connections_of(server, trace)
+        connections = connections_of(server, trace)
         await serve(transport, connections, Shutdown(drain_seconds), server.runtime, owns_loop=False)
     finally:
         if trace is not None:
@@ -205,21 +165,47 @@ def run(server: ServedServer, transport: Transport, drain_seconds: float, trace:
     async def serving() -> None:
         shutdown = Shutdown(drain_seconds)
         with ShutdownSignals(shutdown):
-            connections = _connections_of(server, trace)
+            connections = connections_of(server, trace)
             await serve(transport, connections, shutdown, server.runtime, owns_loop=True)
 
     loop.run(serving(), is_signal=may_be_interrupted)
 
 
-def _connections_of(server: ServedServer, trace: Trace | None) -> Connections:
+def connections_of(server: ServedServer, trace: Trace | None = None) -> Connections:
+    """Return the connections of a server over a transport that is about to start."""
     return Connections(lambda: server.connect().connection, trace)
 
 
-# --- signals ------------------------------------------------------------------------------------------
+class _HandledSignals:
+    """Within `with`, `_take` handles the signals in `handled`: in the running loop, on the main thread."""
+
+    def __init__(self, shutdown: Shutdown, handled: list[signal.Signals]) -> None:
+        self._shutdown = shutdown
+        self._handled = handled
+
+    def __enter__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        if threading.current_thread() is not threading.main_thread():
+            self._handled = []
+            return
+        forks.in_child(let_go)
+        for number in self._handled:
+            self._loop.add_signal_handler(number, self._take, number)
+
+    def __exit__(self, *exception: object) -> None:
+        forks.forget(let_go)
+        self._release()
+
+    def _release(self) -> None:
+        while self._handled:
+            self._loop.remove_signal_handler(self._handled.pop())
+
+    def _take(self, number: signal.Signals) -> None:
+        raise NotImplementedError
 
 
-class ShutdownSignals:
-    """Handles the signals that begin the shutdown, within `with`: in the running loop, on the main thread.
+class ShutdownSignals(_HandledSignals):
+    """Handles the signals that begin the shutdown.
 
     The second signal hurries it, and the third has the system's default action. With `supervised` the parent
     process hurries it, and further signals are ignored: a signal to the whole process group, as terminals and
@@ -227,63 +213,28 @@ class ShutdownSignals:
     """
 
     def __init__(self, shutdown: Shutdown, *, supervised: bool = False) -> None:
-        self._shutdown = shutdown
+        super().__init__(shutdown, ending_signals())
         self._supervised = supervised
-        self._handled: list[signal.Signals] = []
 
-    def __enter__(self) -> ShutdownSignals:
-        import threading
-
-        self._loop: AbstractEventLoop = asyncio.get_running_loop()
-        if threading.current_thread() is threading.main_thread():
-            self._handled = ending_signals()
-            forks.in_child(let_go)
-        for number in self._handled:
-            self._loop.add_signal_handler(number, self._take)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        forks.forget(let_go)
-        self._release()
-
-    def _take(self) -> None:
-        if self._shutdown.begun and not self._supervised:
+    def _take(self, number: signal.Signals) -> None:
+        if self._shutdown.begun.is_set() and not self._supervised:
             self._shutdown.hurry()
             self._release()
         self._shutdown.begin()
 
-    def _release(self) -> None:
-        handled, self._handled = self._handled, []
-        for number in handled:
-            self._loop.remove_signal_handler(number)
 
-
-class UnhandledSignals:
-    """Ends a server in a loop that is not its own by SIGTERM and SIGHUP, within `with`: where they would end
-    the process, which they do at the end of the block. Handlers that the program has installed stay.
+class UnhandledSignals(_HandledSignals):
+    """Ends a server in a loop that the program runs by SIGTERM and SIGHUP, where they would end the process,
+    which they do at the end of the block. Handlers that the program has installed stay.
     """
 
     def __init__(self, shutdown: Shutdown) -> None:
-        self._shutdown = shutdown
-        self._handled: list[signal.Signals] = []
+        unhandled = (signal.SIGTERM, signal.SIGHUP)
+        super().__init__(shutdown, [each for each in unhandled if signal.getsignal(each) == signal.SIG_DFL])
         self._seen: signal.Signals | None = None
 
-    def __enter__(self) -> UnhandledSignals:
-        import threading
-
-        self._loop: AbstractEventLoop = asyncio.get_running_loop()
-        if threading.current_thread() is threading.main_thread():
-            unhandled = (signal.SIGTERM, signal.SIGHUP)
-            self._handled = [each for each in unhandled if signal.getsignal(each) == signal.SIG_DFL]
-            forks.in_child(let_go)
-        for number in self._handled:
-            self._loop.add_signal_handler(number, self._take, number)
-        return self
-
     def __exit__(self, *exception: object) -> None:
-        forks.forget(let_go)
-        for number in self._handled:
-            self._loop.remove_signal_handler(number)
+        super().__exit__()
         if self._seen is not None:
             signal.raise_signal(self._seen)
 

@@ -41,14 +41,15 @@ class Descriptors:
     def __init__(self) -> None:
         closed = _fill_closed()
         if closed & {0, 1}:
-            _close_again(closed)
+            for number in closed - {2}:
+                os.close(number)
             names = " and ".join(name for fd, name in ((0, "input"), (1, "output")) if fd in closed)
             raise UsageError(f"standard {names} must not be closed: the protocol needs both")
-        self._kept = (os.dup(0), os.dup(1))
+        self.kept = (os.dup(0), os.dup(1))
         self.input_is_file = stat.S_ISREG(os.fstat(0).st_mode)
         self._blocking: list[int] = []
-        self.input = self._own(self._kept[0], os.O_RDONLY)
-        self.output = self._own(self._kept[1], os.O_WRONLY)
+        self.input = self._own(self.kept[0], os.O_RDONLY)
+        self.output = self._own(self.kept[1], os.O_WRONLY)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
@@ -67,10 +68,6 @@ class Descriptors:
             self._blocking.append(descriptor)
         return descriptor
 
-    def let_go(self) -> None:
-        """Close the client's descriptors, in a child process."""
-        forks.replace({self.input, self.output, *self._kept})
-
     def give_back(self) -> None:
         """Restore them. What has been printed and is still buffered goes to standard error first, as all
         that was printed before it: it would reach the client at the end of the process."""
@@ -83,9 +80,9 @@ class Descriptors:
         _stream.flush_c_output()
         for descriptor in self._blocking:
             os.set_blocking(descriptor, True)
-        for descriptor in {self.input, self.output} - set(self._kept):
+        for descriptor in {self.input, self.output} - set(self.kept):
             os.close(descriptor)
-        for number, kept in enumerate(self._kept):
+        for number, kept in enumerate(self.kept):
             os.dup2(kept, number)
             os.close(kept)
 
@@ -99,7 +96,7 @@ def is_serving() -> bool:
     return _is_serving
 
 
-def prepare() -> None:
+def prepare() -> Descriptors:
     """Take the standard descriptors over now, before code is imported that may print.
 
     Otherwise `serve` does it. Raises UsageError if standard input or output is closed.
@@ -108,12 +105,14 @@ def prepare() -> None:
     if _prepared is None:
         _prepared = Descriptors()
         forks.in_child(_let_go)
+    return _prepared
 
 
 def _let_go() -> None:
+    """Close the client's descriptors, in a child process."""
     global _prepared
     if _prepared is not None:
-        _prepared.let_go()
+        forks.replace({_prepared.input, _prepared.output, *_prepared.kept})
         _prepared = None
 
 
@@ -138,11 +137,6 @@ def _fill_closed() -> set[int]:
     return closed
 
 
-def _close_again(closed: set[int]) -> None:
-    for number in closed - {2}:
-        os.close(number)
-
-
 def run(server: ServedServer, drain_seconds: float, trace: Callable[[bytes, bytes], object] | None) -> None:
     """Serve a server until the client disconnects or a signal arrives. Raises UsageError."""
     dispatcher = server.connect()
@@ -157,19 +151,16 @@ def serve(
     *,
     drain_seconds: float = 1.0,
     trace: Callable[[bytes, bytes], object] | None = None,
-    max_line: int = MAX_LINE,
 ) -> None:
     """Serve until the client disconnects or a signal arrives. Raises UsageError for closed descriptors."""
     global _is_serving
-    prepare()
-    descriptors = _prepared
-    assert descriptors is not None
+    descriptors = prepare()
     signals = _stream.catch_signals()
     forks.in_child(_stream.forget_signals)
     stream: Stream | None = None
     _is_serving = True
     try:
-        stream = Stream(connection, descriptors.input, descriptors.output, max_line, trace)
+        stream = Stream(connection, descriptors.input, descriptors.output, MAX_LINE, trace)
         connection.generation = forks.generation
         forks.in_child(stream.abandon)
         reason = stream.run()
@@ -201,9 +192,7 @@ def _serve_in_loop(stream: Stream, connection: Connection, signals: int, drain_s
     run(serving(), is_signal=lambda: False)
 
 
-async def serve_in_running_loop(
-    connection: Connection, *, drain_seconds: float = 1.0, max_line: int = MAX_LINE
-) -> None:
+async def serve_in_running_loop(connection: Connection, *, drain_seconds: float = 1.0) -> None:
     """Serve in the running event loop until the client disconnects, or this is cancelled.
 
     For programs that run the loop themselves: at the end it goes on, and only the calls of this client are
@@ -217,16 +206,13 @@ async def serve_in_running_loop(
     for file, name in ((sys.__stdin__, "input"), (sys.__stdout__, "output")):
         if file is None and _prepared is None:  # its number may be the loop's by now
             raise UsageError(f"standard {name} must not be closed: the protocol needs both")
-    prepare()
-    descriptors = _prepared
-    assert descriptors is not None
+    descriptors = prepare()
     shutdown = ending.Shutdown(None if descriptors.input_is_file else drain_seconds)
     stream: Stream | None = None
-    _is_serving = True
     with ending.UnhandledSignals(shutdown):
         try:
             _is_serving = True
-            stream = Stream(connection, descriptors.input, descriptors.output, max_line, None)
+            stream = Stream(connection, descriptors.input, descriptors.output, MAX_LINE, None)
             connection.generation = forks.generation
             forks.in_child(stream.abandon)
             transport = StdioServerTransport(stream, connection, None, shutdown, descriptors)
@@ -289,7 +275,7 @@ class StdioServerTransport:
         self._shutdown.begin()
 
     async def wait_closed(self) -> None:
-        await self._shutdown.wait_begun()
+        await self._shutdown.begun.wait()
 
     async def stop_accepting(self) -> None:
         """Does nothing: either the input has ended, or a signal ends the server."""

@@ -14,7 +14,6 @@ import uvloop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
     from typing import Any
 
 
@@ -34,10 +33,8 @@ def closing_copies(options: dict[str, Any]) -> dict[str, Any]:
     if options.get("close_fds", True) is False:
         return options
     kept = frozenset(options.get("pass_fds") or ())
-    return {**options, "preexec_fn": _before_program(options.get("preexec_fn"), kept)}
+    function = options.get("preexec_fn")
 
-
-def _before_program(function: Callable[[], object] | None, kept: Collection[int]) -> Callable[[], None]:
     def prepare() -> None:
         if function is not None:
             function()
@@ -50,4 +47,4 @@ def _before_program(function: Callable[[], object] | None, kept: Collection[int]
                 except OSError:  # that of the list itself
                     pass
 
-    return prepare
+    return {**options, "preexec_fn": prepare}

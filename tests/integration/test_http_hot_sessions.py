@@ -578,7 +578,8 @@ def test_a_session_is_in_use_whichever_way_its_requests_take(monkeypatch: pytest
             assert way.session.used == later()
             assert sessions.find(way.session.id, way.session.principal) is way.session
             assert way.session.used == now
-        assert list(sessions._sessions.values()) == [first, way.session]  # the other one would go first
+        own = sessions._of_caller[way.session.principal]
+        assert list(own.values()) == [first, way.session]  # the other one would go first
         now += 1801.0
         assert way.take(ECHO) is None
         assert way.session.closed

@@ -40,6 +40,7 @@ MADE_AT_RUN_TIME = {
     "fastrpc/guard/shell/masking.py:WORDS": "a table, tried below",
     "fastrpc/openapi/routes.py:RouteMap.__init__": "the author's, on paths of the author's document",
     "fastrpc/redaction.py:PATTERNS": "a table, tried below",
+    "fastrpc/transports/http/endpoints.py:EndpointFront.__init__": "the server's paths, without groups",
     "fastrpc/unicode_forms.py:normal_form": "runs of one class of characters",
 }
 

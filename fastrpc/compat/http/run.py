@@ -49,7 +49,7 @@ class _Signals(UnhandledSignals):
 
     def _take(self, number: Signals) -> None:
         self._seen = number
-        if self._shutdown.begun:
+        if self._shutdown.begun.is_set():
             self._shutdown.hurry()
         self._shutdown.begin()
 

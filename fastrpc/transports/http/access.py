@@ -10,6 +10,9 @@ Secrets in names are masked; the part of a URI after ``?`` or ``#``, which may h
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 from fastrpc._core.access_buffer import NotedAnswers, call_of, prepare, take_outcome
 from fastrpc._core.recorder import ticks
 from fastrpc.errors import InvalidRequest
@@ -44,34 +47,22 @@ NOTED_KEY = "fastrpc.noted"
 LONGEST_NAME = 256
 
 
+@dataclass(slots=True, eq=False)
 class AccessEntry:
     """The record of a request, while it is being collected."""
 
-    __slots__ = (
-        "began",
-        "bytes_in",
-        "bytes_out",
-        "client",
-        "id",
-        "is_message",
-        "method",
-        "name",
-        "outcome",
-        "principal",
-        "status",
-    )
-
-    def __init__(self, began: int) -> None:
-        self.began = began
-        self.client: Client = None
-        self.principal = ""
-        self.method = self.name = ""
-        self.id = b""
-        self.is_message = False
-        """Whether an MCP message has been read."""
-        self.status = 0
-        self.outcome: str | None = None
-        self.bytes_in = self.bytes_out = 0
+    began: int
+    client: Client = None
+    principal: str = ""
+    method: str = ""
+    name: str = ""
+    id: bytes = b""
+    is_message: bool = False
+    """Whether an MCP message has been read."""
+    status: int = 0
+    outcome: str | None = None
+    bytes_in: int = 0
+    bytes_out: int = 0
 
 
 class Access:
@@ -86,15 +77,8 @@ class Access:
 
     def attach(self, app: HttpApp) -> None:
         """Record all requests to an application from now on."""
-
-        def make_request(scope: Mapped, receive: Receive, send: Send) -> HttpRequest:
-            return NotedRequest(self, scope, receive, send)
-
-        def make_exchange(dispatcher: ServedDispatcher, loop: AbstractEventLoop) -> Exchange:
-            return NotedExchange(self, dispatcher, loop)
-
-        app.make_request = make_request
-        app.exchanges.make = app.sessions.make_exchange = make_exchange
+        app.make_request = partial(NotedRequest, self)
+        app.exchanges.make = app.sessions.make_exchange = partial(NotedExchange, self)
 
     def note(self, entry: AccessEntry) -> None:
         self.buffer.note(
@@ -123,7 +107,7 @@ class NotedHotPath(HotPath):
         noted = NotedAnswers(access.buffer, super().answer, self._shared.connection, self._log_unshared)
         access.answers = noted
         self.answer = noted.answer  # type: ignore[method-assign,assignment]
-        self.make_pending = lambda *values: NotedPendingResponse(access, *values)
+        self.make_pending = partial(NotedPendingResponse, access)
 
     def _log_unshared(
         self,
@@ -284,33 +268,25 @@ class NotedRequest(HttpRequest):
 
     entry: AccessEntry
 
-    def __init__(
-        self,
-        access: Access,
-        scope: Mapped,
-        receive: Receive,
-        send: Send,
-    ) -> None:
+    def __init__(self, access: Access, scope: Mapped, receive: Receive, send: Send) -> None:
         super().__init__(scope, receive, send)
         self._access = access
-        self._scope = scope
-        self._is_whole = False
         self.entry = AccessEntry(ticks())
 
     async def serve(self, route: Callable[[HttpRequest], Awaitable[None]]) -> None:
         try:
             await super().serve(route)
         finally:
-            if NOTED_KEY not in self._scope:
+            if NOTED_KEY not in self.scope:
                 self._note()
 
     def _note(self) -> None:
         entry = self.entry
-        entry.client = self.client
+        entry.client, entry.status, entry.bytes_out = self.client, self.status, self.bytes_out
         entry.principal = entry.principal or self.principal
         if not entry.method:
             entry.method, entry.name = self.method[:40], shown(self.path)
-        if self.gone and entry.is_message and not self._is_whole:
+        if self.gone and entry.is_message and not self.is_whole:
             entry.outcome = "cancelled"
         elif entry.outcome is None and entry.status >= 400:
             entry.outcome = "protocol_error" if entry.is_message else "refused"
@@ -330,21 +306,6 @@ class NotedRequest(HttpRequest):
                 entry.name = shown(name) if isinstance(name, str) else ""
         elif message.kind == "response":
             entry.method = "response"
-
-    async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
-        self.entry.status = status
-        self.entry.bytes_out = len(body.rstrip(b"\n"))
-        await super().answer(status, body, headers)
-        self._is_whole = True
-
-    async def begin(self, headers: Headers | None = None) -> None:
-        self.entry.status = 200
-        await super().begin(headers)
-
-    async def more(self, data: bytes, *, last: bool = False) -> None:
-        await super().more(data, last=last)
-        self.entry.bytes_out += len(data)
-        self._is_whole = last
 
 
 class NotedProtocol(Protocol):

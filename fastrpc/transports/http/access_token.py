@@ -1,7 +1,8 @@
 """The access token of the request that the running call came with, for handlers that read its claims.
 
 A token source may hand one over with its `Admission`; then each task and thread of the call sees it. Requests
-with other sources cost one test. What an access token is, is left to the source (`fastrpc.compat.auth`).
+with other sources cost one test on the fast path. What an access token is, is left to the source
+(`fastrpc.compat.auth`).
 """
 
 from __future__ import annotations

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 MAX_BODY = 16 * 1024 * 1024
 MAX_BODIES = 256 * 1024 * 1024
-KEEP_ALIVE_SECONDS = 15.0
 GRACE_SECONDS = 10.0
 LOOK_SECONDS = 0.01
 LONG_ELEMENT = 64 * 1024
@@ -77,7 +76,7 @@ class HttpApp:
         max_batch: int = 100,
         max_body: int = MAX_BODY,
         max_bodies: int = MAX_BODIES,
-        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+        keep_alive_seconds: float = 15.0,
         session_idle_seconds: float = 1800.0,
         sessions_per_caller: int = 1000,
         max_sessions: int = 10_000,
@@ -113,7 +112,7 @@ class HttpApp:
             "/mcp/sse/message": sse.post,
         }
         self.open_routes: dict[str, Callable[[HttpRequest], Awaitable[None]]] = {
-            "/healthz": self._is_alive,
+            "/healthz": lambda request: request.answer(200, b'{"status":"ok"}'),
             "/readyz": self._is_ready,
             WELL_KNOWN: self._resource_metadata,
             f"{WELL_KNOWN}/mcp": self._resource_metadata,
@@ -136,8 +135,6 @@ class HttpApp:
         elif kind == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1002})
-
-    # --- life ---------------------------------------------------------------------------------------------
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -176,8 +173,6 @@ class HttpApp:
         while self.exchanges.running or self._sse.busy:
             await asyncio.sleep(LOOK_SECONDS)
 
-    # --- routes -------------------------------------------------------------------------------------------
-
     async def _route(self, request: HttpRequest) -> None:
         request.origin = self.guard.check_place(request.headers)
         if request.method == "OPTIONS" and request.origin is not None:
@@ -195,11 +190,8 @@ class HttpApp:
         admission = await self.guard.authenticate(request.headers)
         request.principal = admission.principal
         self.check_open()
-        if admission.access_token is None:
+        with Presented(admission.access_token):
             await serve(request)
-        else:
-            with Presented(admission.access_token):
-                await serve(request)
 
     def _nothing_at(self, path: str) -> Refused:
         """Return the refusal of an unknown path; at authorization endpoints it says what token is needed."""
@@ -212,9 +204,6 @@ class HttpApp:
         """Raise Refused if the server is shutting down."""
         if self.stopping:
             raise Refused(503, "The server is ending", headers=[(b"retry-after", b"5")])
-
-    async def _is_alive(self, request: HttpRequest) -> None:
-        await request.answer(200, b'{"status":"ok"}')
 
     async def _is_ready(self, request: HttpRequest) -> None:
         if self.stopping:
@@ -247,8 +236,6 @@ class HttpApp:
             allow = (b"allow", b"GET, POST, DELETE")
             raise Refused(405, f"{request.method:.40}: not served here", headers=[allow])
 
-    # --- POST: which wire? --------------------------------------------------------------------------------
-
     async def _post(self, request: HttpRequest) -> None:
         rest = await self._take_post(request)
         if rest is not None:  # a call waits: the body, and what has read it, are no longer kept
@@ -273,32 +260,27 @@ class HttpApp:
         stateless_header = (request.header(b"mcp-protocol-version") or "") >= STATELESS
         if kind == "invalid":
             await self._post_invalid(request, body)
-        elif kind == "batch":
+            return None
+        if kind == "batch":
             await self._check_batch(message, stateless_header)
             self.check_open()
-            return await self.session_wire.post(request, body, kind, "")
-        elif kind == "response":
-            if stateless_header:
-                raise InvalidRequest(f"a response: {STATELESS} has no requests from the server to answer")
-            return await self.session_wire.post(request, body, kind, "")
-        elif kind in ("notification", "ignored"):
-            if stateless_header or message.envelope is not None:
-                runtime = self.exchanges.runtime
-                if kind == "notification" and runtime is not None:  # else no request has come yet
-                    runtime.upstreams.take_notification(method, message.params or {})
-                await request.answer(202)
-            else:
-                return await self.session_wire.post(request, body, kind, method)
-        elif message.envelope is not None or method == "server/discover":
+        elif kind == "response" and stateless_header:
+            raise InvalidRequest(f"a response: {STATELESS} has no requests from the server to answer")
+        elif kind in ("notification", "ignored") and (stateless_header or message.envelope is not None):
+            runtime = self.exchanges.runtime
+            if kind == "notification" and runtime is not None:  # else no request has come yet
+                runtime.upstreams.take_notification(method, message.params or {})
+            await request.answer(202)
+            return None
+        elif kind == "request" and (message.envelope is not None or method == "server/discover"):
             return await self._post_stateless(request, body, message)
-        elif not stateless_header:
-            return await self.session_wire.post(request, body, kind, method)
-        elif method == "initialize":
-            error = HeaderMismatch(f"MCP-Protocol-Version: {STATELESS} has no initialize")
+        elif kind == "request" and stateless_header:
+            error: ProtocolError = InvalidParams(f"_meta: {VERSION_KEY} is missing")
+            if method == "initialize":
+                error = HeaderMismatch(f"MCP-Protocol-Version: {STATELESS} has no initialize")
             await request.refuse(400, error, id)
-        else:
-            await request.refuse(400, InvalidParams(f"_meta: {VERSION_KEY} is missing"), id)
-        return None
+            return None
+        return await self.session_wire.post(request, body, kind, method)
 
     def read(self, body: bytes) -> Message:
         """Parse a message; the result is valid until the next call."""
@@ -327,8 +309,6 @@ class HttpApp:
         self.exchanges.put_back(exchange)
         await request.answer(400, answer or b"")
 
-    # --- stateless wire: 2026-07-28 -----------------------------------------------------------------------
-
     async def _post_stateless(self, request: HttpRequest, body: bytes, message: Message) -> Rest:
         id = message.id or b"null"
         try:
@@ -342,7 +322,7 @@ class HttpApp:
             self.exchanges.put_back(exchange)
             await request.answer(stateless_status(answer, id), answer)
             return None
-        return self.responses.send_stateless(request, exchange, id)
+        return self.responses.send(request, exchange, id=id)
 
     def _check_headers(self, request: HttpRequest, message: Message) -> None:
         """Compare the headers with the body, of which only the values that they name become Python objects.

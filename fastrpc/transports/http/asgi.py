@@ -60,16 +60,12 @@ class Application:
         loop = asyncio.get_running_loop()
         known, app = self._last
         if known is not loop:
-            app = self._app_of(loop, app if known is None else None)
+            for other in [other for other in self._apps if other.is_closed()]:
+                _forget(self._apps.pop(other))
+            if known is not None or loop in self._apps:
+                app = self._apps.get(loop) or self._make()
+            self._apps[loop] = app
             self._last = loop, app
-        return app
-
-    def _app_of(self, loop: AbstractEventLoop, fresh: HttpApp | None) -> HttpApp:
-        for other in [other for other in self._apps if other.is_closed()]:
-            _forget(self._apps.pop(other))
-        app = self._apps.get(loop)
-        if app is None:
-            app = self._apps[loop] = fresh or self._make()
         return app
 
     def front(self, app: Front) -> Front:

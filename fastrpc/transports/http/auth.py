@@ -19,14 +19,12 @@ from fastrpc.errors import FAILURES, UsageError
 from fastrpc.redaction import hide
 from fastrpc.regular_files import open_regular
 from fastrpc.transports.http.guard import Admission, Refused
-from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
+from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken, TokenSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, MutableMapping
     from typing import Any
-
-    from fastrpc.transports.http.token_source import TokenSource
 
 
 VARIABLE = "FASTRPC_TOKEN"
@@ -71,11 +69,8 @@ class Authenticator:
     def known(self, headers: dict[bytes, list[bytes]]) -> Admission | None:
         """Return the principal if it is known without I/O. Raises Refused for a request without a token."""
         token = self._token(headers)
-        for source in self._sources:
-            admission = source.known(token)
-            if admission is not None:
-                return admission
-        return None
+        found = (source.known(token) for source in self._sources)
+        return next((admission for admission in found if admission is not None), None)
 
     async def check(self, headers: dict[bytes, list[bytes]]) -> Admission:
         """Return the principal. Raises Refused: 401, 403 for a missing scope, 503 if a source is down."""
@@ -91,7 +86,8 @@ class Authenticator:
         except InvalidToken as error:
             raise self.unauthorized(str(error)) from None
         except InsufficientScope:
-            raise self._forbidden() from None
+            words = f"Forbidden: the token needs the scopes {' '.join(self._scopes)}"
+            raise self._refusal(403, words, ', error="insufficient_scope"') from None
         raise self.unauthorized("the token is not known")
 
     def _token(self, headers: dict[bytes, list[bytes]]) -> bytes:
@@ -111,28 +107,18 @@ class Authenticator:
 
     def unauthorized(self, reason: str | None = None) -> Refused:
         """Return the refusal of a request without a valid token; without `reason` it had none."""
-        challenge = self._challenge()
-        if reason is not None:
-            challenge += f', error="invalid_token", error_description="{reason}"'
-        words = reason or f"this server {self.needs}"
-        return Refused(
-            401,
-            f"Unauthorized: {words}",
-            headers=[(b"www-authenticate", challenge.encode("ascii", "replace"))],
-        )
+        error = "" if reason is None else f', error="invalid_token", error_description="{reason}"'
+        return self._refusal(401, f"Unauthorized: {reason or f'this server {self.needs}'}", error)
 
-    def _forbidden(self) -> Refused:
-        challenge = self._challenge() + ', error="insufficient_scope"'
-        words = f"Forbidden: the token needs the scopes {' '.join(self._scopes)}"
-        return Refused(403, words, headers=[(b"www-authenticate", challenge.encode("ascii", "replace"))])
-
-    def _challenge(self) -> str:
+    def _refusal(self, status: int, message: str, error: str) -> Refused:
+        """Return a refusal with a challenge, to which `error` is added."""
         challenge = 'Bearer realm="mcp"'
         if self._resource is not None:
             challenge += f', resource_metadata="{metadata_url(self._resource)}"'
         if self._scopes:
             challenge += f', scope="{" ".join(self._scopes)}"'
-        return challenge
+        value = (challenge + error).encode("ascii", "replace")
+        return Refused(status, message, headers=[(b"www-authenticate", value)])
 
     @property
     def needs(self) -> str:
@@ -164,24 +150,20 @@ class Authenticator:
         return {**metadata, **self._metadata}
 
 
-# --- token sources ------------------------------------------------------------------------------------
-
-
-class Tokens:
+class Tokens(TokenSource):
     """Tokens from the configuration. Each is a separate principal, named by its digest."""
 
     def __init__(self, tokens: Iterable[str | bytes] = ()) -> None:
-        self._digests = [_digest(token.encode() if isinstance(token, str) else token) for token in tokens]
+        self._digests = [
+            sha256(token.encode() if isinstance(token, str) else token).digest() for token in tokens
+        ]
         self._until: float | None = None
 
     def known(self, token: bytes) -> Admission | None:
-        digest = _digest(token)
+        digest = sha256(token).digest()
         # All are compared, so that the time does not depend on which one matches.
         if sum([compare_digest(digest, known) for known in self._digests]):
             return Admission(digest.hex(), self._until)
-        return None
-
-    async def find(self, token: bytes) -> Admission | None:
         return None
 
 
@@ -263,7 +245,7 @@ class TokenFile(Tokens):
                 _check(token, f"--token-file: line {number} of {self._path}")
                 tokens.append(token)
         self._seen = seen
-        self._digests = [_digest(token) for token in tokens]
+        self._digests = [sha256(token).digest() for token in tokens]
         if len(tokens) <= MOST_HIDDEN:
             for token in tokens:
                 hide(token.decode("ascii"))
@@ -276,14 +258,11 @@ def tokens_unreadable() -> Refused:
     )
 
 
-class TokenFunction:
+class TokenFunction(TokenSource):
     """Tokens that a function checks: it returns the principal, or None, and is called for each request."""
 
     def __init__(self, ask: Callable[[str], Any]) -> None:
         self._ask = ask
-
-    def known(self, token: bytes) -> Admission | None:
-        return None
 
     async def find(self, token: bytes) -> Admission | None:
         from inspect import isawaitable
@@ -386,10 +365,6 @@ def metadata_url(resource: str) -> str:
     scheme, _, rest = resource.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}://{authority}{WELL_KNOWN}{slash if path else ''}{path}"
-
-
-def _digest(token: bytes) -> bytes:
-    return sha256(token).digest()
 
 
 def _check(token: bytes, where: str) -> None:

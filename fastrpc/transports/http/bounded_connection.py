@@ -47,14 +47,6 @@ NEW, IDLE, HEAD, BODY, CALL, ENDING = range(6)
 `PendingResponse` of the fast path; closing."""
 
 
-class LimitExceeded(Exception):
-    """A request exceeds a limit. Raised through uvicorn's parser."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 class ResponseTransport:
     """The transport for uvicorn's responses. The head is written together with the part of the body that
     comes in the same turn of the event loop: a client is woken once, not twice. `close` first lets the client
@@ -108,8 +100,8 @@ class BoundedConnection(HttpToolsProtocol):
         self._head_size = 0  # as the parser counts
         self._left = 0  # bytes of a body that the parser does not read
         self._running: RequestResponseCycle | None = None  # of the application, or the last one
-        self._refusal: LimitExceeded | None = None
-        self._final_refusal: LimitExceeded | None = None  # the error to send after the pending responses
+        self._refusal: Refused | None = None
+        self._final_refusal: Refused | None = None  # the error to send after the pending responses
         self._hung_up = False
         self._body_deadline: Deadline | None = None  # of the body at hand, once it takes time
         self._read_deadline: Deadline | None = None  # for the client to read what we have written
@@ -158,8 +150,6 @@ class BoundedConnection(HttpToolsProtocol):
             return connections.BEGUN
         return connections.IDLE if self._phase <= IDLE else None
 
-    # --- requests ---------------------------------------------------------------------------------------
-
     def data_received(self, data: bytes) -> None:
         """Pass data to uvicorn's parser."""
         if self._phase == ENDING:  # a client may have to send everything before it reads the last response
@@ -170,15 +160,12 @@ class BoundedConnection(HttpToolsProtocol):
         in_head = self._phase == HEAD
         try:
             self._parse(data)
-        except (HttpParserError, LimitExceeded):
-            self._end(self._refusal or LimitExceeded(400, "Broken HTTP"))
-            return
-        if in_head and self._phase == HEAD:
-            self._count += len(data)
-            if self._count > self.monitor.limits.head_bytes:
-                self._end(
-                    LimitExceeded(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes")
-                )
+            if in_head and self._phase == HEAD:
+                self._count += len(data)
+                if self._count > self.monitor.limits.head_bytes:
+                    self._give_up(431, f"The head is longer than {self.monitor.limits.head_bytes} bytes")
+        except (HttpParserError, Refused):
+            self._end(self._refusal or Refused(400, "Broken HTTP"))
 
     def _parse(self, data: bytes) -> None:
         while data:
@@ -192,27 +179,23 @@ class BoundedConnection(HttpToolsProtocol):
             try:
                 self.parser.feed_data(data)
             except HttpParserUpgrade as upgrade:
+                # Go on after an Upgrade header, where the parser stops; the HTTP client of Java sends one.
                 data = data[upgrade.args[0] :]
-                self._ignore_upgrade()
+                given = dict(self.headers)
+                if b"transfer-encoding" in given:
+                    self._give_up(400, "Upgrade: not with a body in chunks")
+                self._left = int(given.get(b"content-length", b"0"))
+                if self._left > 0:
+                    self._phase = BODY
+                    self.cycle.more_body = True
             else:
                 return
-
-    def _ignore_upgrade(self) -> None:
-        """Go on after an Upgrade header, where the parser stops; the HTTP client of Java sends one."""
-        given = dict(self.headers)
-        if b"transfer-encoding" in given:
-            self._give_up(400, "Upgrade: not with a body in chunks")
-        self._left = int(given.get(b"content-length", b"0"))
-        if self._left > 0:
-            self._phase = BODY
-            self.cycle.more_body = True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._first = self._phase == NEW
-        self._phase = HEAD
-        self.since = self.monitor.now
-        self._count = self._head_size = 0
+        self._enter(HEAD)
+        self._head_size = 0
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -239,9 +222,7 @@ class BoundedConnection(HttpToolsProtocol):
                 self._give_up(refused.status, refused.message)
         super().on_headers_complete()
         self.cycle.transport = self._response_transport
-        self._phase = BODY
-        self.since = self.monitor.now
-        self._count = 0
+        self._enter(BODY)
         self._body_deadline = None
         if len(self.pipeline) > self.monitor.limits.waiting:
             self._give_up(429, "Too many requests on one connection")
@@ -252,8 +233,12 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._phase = IDLE
+        self._enter(IDLE)
+
+    def _enter(self, phase: int) -> None:
+        self._phase = phase
         self.since = self.monitor.now
+        self._count = 0
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
@@ -272,20 +257,16 @@ class BoundedConnection(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         elif self._final_refusal is not None:
-            self._refuse(self._final_refusal.status, str(self._final_refusal))
-
-    # --- ends -------------------------------------------------------------------------------------------
+            self._refuse(self._final_refusal.status, self._final_refusal.message)
 
     def _give_up(self, status: int, message: str) -> None:
-        self._refusal = LimitExceeded(status, message)
+        self._refusal = Refused(status, message)
         raise self._refusal
 
-    def _end(self, refusal: LimitExceeded) -> None:
+    def _end(self, refusal: Refused) -> None:
         """Stop reading, and send the error after the responses to earlier requests."""
         in_body = self._phase == BODY
-        self._phase = ENDING
-        self.since = self.monitor.now
-        self._count = 0
+        self._enter(ENDING)
         if in_body and self.pipeline:
             self.pipeline.popleft()  # the request that the error is for
             self._final_refusal = refusal
@@ -294,7 +275,7 @@ class BoundedConnection(HttpToolsProtocol):
         elif self._waits and not in_body:
             self._final_refusal = refusal
         else:
-            self._refuse(refusal.status, str(refusal))
+            self._refuse(refusal.status, refusal.message)
 
     def _refuse(self, status: int, message: str) -> None:
         """Respond without the application, and close."""
@@ -329,17 +310,13 @@ class BoundedConnection(HttpToolsProtocol):
             self.pipeline.clear()
 
     def _hang_up(self) -> None:
-        """Half-close after the last response, and read for a moment: a reset could destroy the response
-        before the client has read it.
-        """
+        """Half-close after the last response, and read for a moment: a reset could destroy it unread."""
         if self._phase != BODY:
             self.transport.close()
             return
-        self._phase = ENDING
+        self._enter(ENDING)
         self._hung_up = True
         self.monitor.connections.linger(self)
-        self.since = self.monitor.now
-        self._count = 0
         if self.transport.can_write_eof():
             self.transport.write_eof()
 
@@ -371,7 +348,7 @@ class BoundedConnection(HttpToolsProtocol):
             if self._body_deadline is None:
                 self._body_deadline = Deadline(limits.body_seconds, limits.least_rate, self.since)
             if self._body_deadline.ends(now, self._count, early):
-                self._end(LimitExceeded(408, "The body comes too slowly"))
+                self._end(Refused(408, "The body comes too slowly"))
         elif self._waits:
             self._check_wait(now)
         elif self._phase == IDLE:
@@ -379,7 +356,7 @@ class BoundedConnection(HttpToolsProtocol):
                 self.transport.close()
         elif age >= limits.head_seconds:
             if self._phase == HEAD:
-                self._end(LimitExceeded(408, "The head comes too slowly"))
+                self._end(Refused(408, "The head comes too slowly"))
             else:
                 self.transport.close()
 

@@ -27,28 +27,18 @@ if TYPE_CHECKING:
         def address(self) -> Hashable: ...
 
     class TrackedConnection(Addressed, Protocol):
-        """A connection, as this module uses it; `BoundedConnection` implements it."""
+        """A connection, as this module uses it: see `BoundedConnection`."""
 
         @property
         def transport(self) -> WriteTransport: ...
-
         @property
-        def has_sent_request(self) -> bool:
-            """Whether a complete request has been received."""
-
+        def has_sent_request(self) -> bool: ...
         @property
-        def eviction_class(self) -> int | None:
-            """The state in which it may be evicted: IDLE, BEGUN or UNREAD; None while a request is served."""
-
+        def eviction_class(self) -> int | None: ...
         @property
-        def since(self) -> float:
-            """When this state began, by the clock of the limits."""
-
-        def evict(self) -> None:
-            """Close at once, in favour of a new connection."""
-
-        def check_limits(self, now: float) -> None:
-            """Close the connection if its current state has lasted too long."""
+        def since(self) -> float: ...
+        def evict(self) -> None: ...
+        def check_limits(self, now: float) -> None: ...
 
 
 Item = TypeVar("Item", bound="Addressed")
@@ -66,9 +56,7 @@ WORTHWHILE = 8
 
 
 class ConnectionTable:
-    """The connections of one process. `limits.connections` are served; `limits.lingering` more are read for a
-    moment after their last response.
-    """
+    """The connections of one process: `limits.connections`, and `limits.lingering` after their response."""
 
     def __init__(self, limits: ConnectionLimits, now: float) -> None:
         self.now = now
@@ -112,8 +100,7 @@ class ConnectionTable:
         self._incomplete.discard(connection)
 
     def linger(self, connection: TrackedConnection) -> None:
-        """A connection has sent its last response, and counts as lingering. The oldest of these is closed if
-        there are too many."""
+        """Have a connection linger that has sent its last response; of too many the oldest is closed."""
         self.remove(connection)
         self._all.add(connection)
         self._lingering[connection] = None
@@ -179,8 +166,7 @@ class ByAddress(Generic[Item]):
 
     def __init__(self) -> None:
         self._of: dict[Hashable, dict[Item, None]] = {}
-        self._with: dict[int, dict[Hashable, None]] = {}  # the addresses that have so many
-        self._most = 0
+        self._with: list[dict[Hashable, None]] = []  # [n]: the addresses that have more than n
         self._count = 0
 
     def __len__(self) -> int:
@@ -191,10 +177,11 @@ class ByAddress(Generic[Item]):
 
     def add(self, connection: Item) -> None:
         own = self._of.setdefault(connection.address, {})
+        if len(own) == len(self._with):
+            self._with.append({})
+        self._with[len(own)][connection.address] = None
         own[connection] = None
         self._count += 1
-        self._move(connection.address, len(own) - 1, len(own))
-        self._most = max(self._most, len(own))
 
     def discard(self, connection: Item) -> None:
         """Remove a connection, if it is there."""
@@ -205,24 +192,15 @@ class ByAddress(Generic[Item]):
         self._count -= 1
         if not own:
             del self._of[connection.address]
-        self._move(connection.address, len(own) + 1, len(own))
-        if self._most not in self._with:
-            self._most -= 1
+        del self._with[len(own)][connection.address]
+        if not self._with[-1]:
+            self._with.pop()
 
     def oldest(self) -> Item | None:
         """Return the oldest connection of an address that has the most, None if there is none at all."""
-        if not self._count:
+        if not self._with:
             return None
-        return next(iter(self._of[next(iter(self._with[self._most]))]))
-
-    def _move(self, address: Hashable, before: int, after: int) -> None:
-        if before:
-            having = self._with[before]
-            del having[address]
-            if not having:
-                del self._with[before]
-        if after:
-            self._with.setdefault(after, {})[address] = None
+        return next(iter(self._of[next(iter(self._with[-1]))]))
 
 
 def address_of(client: tuple[Any, ...] | None) -> Hashable:

@@ -7,10 +7,13 @@ fast path no ASGI scope exists: what is needed to make one is kept, and it is ma
 from __future__ import annotations
 
 from _thread import get_ident
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fastrpc.transports.http.hot_path import HotPath
     from fastrpc.transports.http.interfaces import Client, Mapped
     from fastrpc.transports.http.pending_response import PendingResponse
@@ -41,20 +44,15 @@ def current_request() -> Mapped | None:
     return found
 
 
-class Exposed:
+@contextmanager
+def exposed(scope: Mapped, transport: str) -> Iterator[None]:
     """Within ``with``, `scope` is that of the running request, which came over `transport`."""
-
-    __slots__ = ("_scope", "_token")
-
-    def __init__(self, scope: Mapped, transport: str) -> None:
-        scope[TRANSPORT_KEY] = transport
-        self._scope = scope
-
-    def __enter__(self) -> None:
-        self._token = _current.set(self._scope)
-
-    def __exit__(self, *exception: object) -> None:
-        _current.reset(self._token)
+    scope[TRANSPORT_KEY] = transport
+    token = _current.set(scope)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def expose(hot: HotPath, scheme: str) -> None:

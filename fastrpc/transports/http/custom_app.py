@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from fastrpc.transports.http.app import HttpApp
-from fastrpc.transports.http.current_request import Exposed
+from fastrpc.transports.http.current_request import exposed
 from fastrpc.transports.http.guard import AccessRules, Refused
 from fastrpc.transports.http.session_wire import ASSUMED, NEED_A_SESSION, SessionWire, check_version
 
@@ -76,7 +76,7 @@ class CustomApp(HttpApp):
 
     async def _route(self, request: HttpRequest) -> None:
         transport = "streamable-http" if request.path in self.mcp_paths else "sse"
-        with Exposed(request.scope, transport):
+        with exposed(request.scope, transport):
             await super()._route(request)
 
     async def _mcp_without_sessions(self, request: HttpRequest) -> None:
@@ -109,7 +109,7 @@ class WireWithoutSessions(SessionWire):
             exchange.dispatcher.adopt_version(version)
         answer = exchange.receive(body, request.entry)
         if answer is None:
-            await self._responses.send(request, exchange, lambda kind, line: 200)
+            await self._responses.send(request, exchange)
         else:
             self._exchanges.put_back(exchange)
             await request.answer(200, answer)

@@ -8,6 +8,8 @@ to other paths go to the application. A server without endpoints does not import
 from __future__ import annotations
 
 import asyncio
+import re
+from functools import partial
 
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused, preflight_headers
@@ -17,10 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fastrpc.errors import ProtocolError
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
-    from fastrpc.transports.http.request import Headers
 
 __all__ = ["Endpoint", "EndpointFront", "Refused"]
 
@@ -59,7 +59,9 @@ class EndpointFront:
         self._front = front
         self._app = app
         self._endpoints = endpoints
-        self._patterns = [(path.split("/"), each) for path, each in endpoints.items() if "*" in path]
+        self._patterns = [
+            (re.compile(re.escape(path).replace(r"\*", "[^/]+")), each) for path, each in endpoints.items()
+        ]
         self._answering: set[asyncio.Task[bytes]] = set()
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
@@ -68,30 +70,28 @@ class EndpointFront:
         if endpoint is None:
             await self._front(scope, receive, send)
         else:
-            await _EndpointRequest(endpoint, scope, receive, send).serve(self._serve)
+            request = HttpRequest(scope, receive, send)
+            request.error_body = lambda error, id: endpoint.refusal(error.message)
+            await request.serve(partial(self._serve, endpoint))
 
     def _at(self, path: str) -> Endpoint | None:
-        found = self._endpoints.get(path)
-        if found is not None:
-            return found
-        parts = path.split("/") if self._patterns else []
-        return next((endpoint for pattern, endpoint in self._patterns if _fits(parts, pattern)), None)
+        matching = (endpoint for pattern, endpoint in self._patterns if pattern.fullmatch(path))
+        return self._endpoints.get(path) or next(matching, None)
 
-    async def _serve(self, request: HttpRequest) -> None:
-        assert isinstance(request, _EndpointRequest)
+    async def _serve(self, endpoint: Endpoint, request: HttpRequest) -> None:
         guard = self._app.guard
         request.origin = guard.check_place(request.headers)
         if request.method == "OPTIONS" and request.origin is not None:
             await request.answer(204, b"", preflight_headers(request.headers))
             return
-        if request.endpoint.needs_token:
+        if endpoint.needs_token:
             await guard.authenticate(request.headers)
         self._app.check_open()
         if request.method != "POST":
             raise Refused(405, f"{request.method:.40}: not served here", headers=[(b"allow", b"POST")])
         request.check_form()
         body = await request.body(self._app.max_body, self._app.bodies)
-        task = asyncio.ensure_future(request.endpoint.answer_request(request, body))
+        task = asyncio.ensure_future(endpoint.answer_request(request, body))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
         request.watch(task.cancel)
@@ -118,22 +118,3 @@ class EndpointFront:
     async def _all_answered(self) -> None:
         while self._answering:
             await asyncio.wait(set(self._answering))
-
-
-def _fits(parts: list[str], pattern: list[str]) -> bool:
-    return len(parts) == len(pattern) and all(
-        part == wanted or (wanted == "*" and part) for part, wanted in zip(parts, pattern, strict=True)
-    )
-
-
-class _EndpointRequest(HttpRequest):
-    """A request to an endpoint, which writes the body of a refusal."""
-
-    def __init__(self, endpoint: Endpoint, scope: Mapped, receive: Receive, send: Send) -> None:
-        super().__init__(scope, receive, send)
-        self.endpoint = endpoint
-
-    async def refuse(
-        self, status: int, error: ProtocolError, id: bytes = b"null", headers: Headers | None = None
-    ) -> None:
-        await self.answer(status, self.endpoint.refusal(error.message), headers)

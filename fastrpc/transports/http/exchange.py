@@ -7,7 +7,7 @@ queue is bounded. Costs two objects a request, and none if an exchange is reused
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from collections import deque
+from collections import defaultdict, deque
 
 from fastrpc import forks
 from fastrpc._core import http_body
@@ -58,21 +58,18 @@ class Waiter:
         self._loop = loop
         self._waiting: Future[bool] | None = None
 
-    def wake(self) -> None:
-        self._end(True)
-
     async def wait(self, seconds: float) -> bool:
         """Wait for `wake`; return False on timeout."""
-        self._end(True)  # a second waiter replaces the first, which must not wait forever
+        self.wake()  # a second waiter replaces the first, which must not wait forever
         waiting = self._waiting = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._end, False)
+        timer = self._loop.call_later(seconds, self.wake, False)
         try:
             woken: bool = await waiting
             return woken
         finally:
             timer.cancel()
 
-    def _end(self, woken: bool) -> None:
+    def wake(self, woken: bool = True) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not waiting.done():
             waiting.set_result(woken)
@@ -85,10 +82,10 @@ class Exchange:
         self.dispatcher = dispatcher
         self.connection = dispatcher.connection
         self.connection.flush = self._flush
-        self.connection.notify = self._notify
+        self.connection.notify = lambda line: self.put(MESSAGE, line)
         self.connection.call_in_loop = lambda function: function()
-        dispatcher.requests.on_dropped = self._dropped
-        dispatcher.requests.on_batch_read = self._batch_read
+        dispatcher.requests.on_dropped = lambda: self._end_without_answer(DROPPED)
+        dispatcher.requests.on_batch_read = lambda: self._end_without_answer(SILENT)
         dispatcher.outbound.on_paused = lambda: self.put(PAUSED, b"")
         dispatcher.loop_runs(loop)
         self.connection.generation = forks.generation
@@ -176,8 +173,7 @@ class Exchange:
 
     @property
     def kept_bytes(self) -> int:
-        """About how much memory it has: the buffers of its parser and its output stay as large as they were
-        once used."""
+        """About how much memory its buffers have, which stay as large as they were once used."""
         return PARSED_GROWTH * self.largest
 
     def next(self) -> tuple[str, bytes] | None:
@@ -199,43 +195,30 @@ class Exchange:
 
     def _has_requests(self) -> bool:
         own = self.dispatcher
-        for request in own.requests.in_flight.values():
-            if request.dispatcher is own:
-                return True
-        return bool(self.connection.listening or self._batches())
-
-    def _batches(self) -> list[ServedBatch]:
-        """Return the batches of this exchange that are still being read."""
-        own = self.dispatcher
-        return [batch for batch in own.requests.batches if batch.dispatcher is own]
-
-    def _requests(self) -> list[RequestInFlight]:
-        """Return the requests in flight of this exchange, without those of the session's others."""
-        own = self.dispatcher
-        return [request for request in own.requests.in_flight.values() if request.dispatcher is own]
+        found: list[RequestInFlight | ServedBatch] = [*own.requests.in_flight.values(), *own.requests.batches]
+        return bool(self.connection.listening) or any(each.dispatcher is own for each in found)
 
     def hand_over(self, take: Callable[[str, bytes], object] | None) -> None:
         """Pass all queued and later items to a function; None: queue them for `next`."""
         self._take = take
-        while take is not None and self._items:
-            item = self.next()
-            if item is not None:
-                take(*item)
+        while take is not None and (item := self.next()) is not None:
+            take(*item)
 
     def interrupt(self, error: ProtocolError) -> None:
         """Cancel the calls in flight, and answer their requests with an error."""
         self.reusable = False
-        self.dispatcher.requests.on_dropped = None
-        for batch in self._batches():
+        own, requests = self.dispatcher, self.dispatcher.requests
+        requests.on_dropped = None
+        for batch in [each for each in requests.batches if each.dispatcher is own]:
             batch.stop(error)
         lines = []
-        for request in self._requests():
+        for request in [each for each in requests.in_flight.values() if each.dispatcher is own]:
             line = error_line(error, request.id)
             if request.batch is None:
                 lines.append(line)
             else:
                 request.batch.answers.append(line)
-            self.dispatcher.requests.interrupt(request)
+            requests.interrupt(request)
         for line in lines:
             self.put(STOPPED, line)
 
@@ -245,7 +228,7 @@ class Exchange:
         self.reusable = False
         self.share = None
         dispatcher.requests.on_dropped = None
-        self._take = _ignore
+        self._take = lambda kind, line: None  # the client has disconnected
         self._items.clear()
         if dispatcher.main is dispatcher:
             dispatcher.close()
@@ -280,18 +263,10 @@ class Exchange:
         if answer:
             self.put(ANSWER, answer)
 
-    def _notify(self, line: bytes) -> None:
-        self.put(MESSAGE, line)
-
-    def _dropped(self) -> None:
-        """A call was cancelled: there is no response, unless a batch has other requests."""
+    def _end_without_answer(self, kind: str) -> None:
+        """End the exchange after a cancelled call, or a batch without a request, unless it has others."""
         if self.in_flight and not self._has_requests():
-            self.put(DROPPED, b"")
-
-    def _batch_read(self) -> None:
-        """A batch was read in several turns: end the exchange if the batch has no request."""
-        if self.in_flight and not self._has_requests():
-            self.put(SILENT, b"")
+            self.put(kind, b"")
 
 
 class ExchangePool:
@@ -309,7 +284,9 @@ class ExchangePool:
         self.closed = False
         """Whether the server shuts down: no exchange is reused."""
         self._connect = connect
-        self._idle: dict[str | None, list[Exchange]] = {None: []}  # by the version without a session
+        self._idle: defaultdict[str | None, list[Exchange]] = defaultdict(
+            list
+        )  # by the version of the session wire
 
     def new(self) -> Exchange:
         """Return an exchange with a new main connection."""
@@ -319,7 +296,7 @@ class ExchangePool:
 
     def take(self, principal: str, version: str | None = None) -> Exchange:
         """Return an exchange for one request without a session; `version` if it is not of 2026-07-28."""
-        idle = self._idle.get(version)
+        idle = self._idle[version]
         exchange = idle.pop() if idle else self.new()
         if version is not None and exchange.dispatcher.session.version is None:
             exchange.dispatcher.adopt_version(version)
@@ -328,9 +305,8 @@ class ExchangePool:
 
     def put_back(self, exchange: Exchange) -> None:
         """Reuse the exchange of such a request, which is over."""
-        idle = self._idle.get(exchange.dispatcher.session.version)
-        if idle is None:
-            idle = self._idle[exchange.dispatcher.session.version] = []
+        self.running.discard(exchange)
+        idle = self._idle[exchange.dispatcher.session.version]
         if exchange.reusable and not self.closed and len(idle) < IDLE_EXCHANGES:
             exchange.hand_over(None)
             idle.append(exchange)
@@ -355,7 +331,3 @@ class ExchangePool:
         for idle in self._idle.values():
             while idle:
                 idle.pop().close()
-
-
-def _ignore(kind: str, line: bytes) -> None:
-    """Drop an item: the client has disconnected."""

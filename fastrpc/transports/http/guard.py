@@ -9,8 +9,8 @@ origin is refused even without an Origin. Pure functions of a request's head, ex
 from __future__ import annotations
 
 import re
-from math import inf
-from time import monotonic
+
+from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,35 +21,19 @@ if TYPE_CHECKING:
 
     Headers = dict[bytes, list[bytes]]
 
-    class OpenRequest(Protocol):
-        """A request whose answer is a stream; `admitted_until` is for `AccessRules.still_admits`."""
-
-        headers: Headers
-        admitted_until: float
-
     class HeaderAuthenticator(Protocol):
-        """Authenticates requests by their headers."""
+        """Authenticates requests by their headers: see `fastrpc.transports.http.auth.Authenticator`."""
 
         @property
-        def needs(self) -> str:
-            """What a caller must send, as the predicate of "this server …"."""
-
+        def needs(self) -> str: ...
         @property
-        def metadata(self) -> dict[str, Any] | None:
-            """The protected resource's metadata (RFC 9728, 2), if there is any."""
-
+        def metadata(self) -> dict[str, Any] | None: ...
         @property
-        def metadata_path(self) -> str | None:
-            """The path of the metadata; None if there is none."""
-
-        def known(self, headers: Headers) -> Admission | None:
-            """Return the principal if it is known without I/O, else None. Raises Refused."""
-
-        async def check(self, headers: Headers) -> Admission:
-            """Return the principal. Raises Refused."""
+        def metadata_path(self) -> str | None: ...
+        def known(self, headers: Headers) -> Admission | None: ...
+        async def check(self, headers: Headers) -> Admission: ...
 
 
-CORS_METHODS = b"GET, POST, DELETE, OPTIONS"
 CORS_HEADERS = (
     "Authorization, Content-Type, Accept, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, "
     "Mcp-Method, Mcp-Name"
@@ -59,9 +43,6 @@ HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._~!$&'()*+;=%-]{1,255}?)\.?(?:
 ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)\Z", re.IGNORECASE | re.DOTALL)
 LOOPBACK = re.compile(r"localhost\Z|\[::1\]\Z|127(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}\Z")
 ORIGIN_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,63}\Z")
-STREAM_SECONDS = 1.0
-"""How often the token of an open stream is checked where its source does not say how long it is valid."""
-OWN_SITE = (b"same-origin", b"none")
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -117,8 +98,6 @@ class AccessRules:
         self._hosts = {_host_entry(host) for host in hosts}
         self._origins = {_origin_entry(origin) for origin in origins}
 
-    # --- host and origin ----------------------------------------------------------------------------------
-
     def check_place(self, headers: Headers) -> str | None:
         """Check Host and Origin; return the origin, for the CORS headers.
 
@@ -134,7 +113,7 @@ class AccessRules:
         origins = headers.get(b"origin")
         if origins is None:
             sites = headers.get(b"sec-fetch-site")
-            if sites is not None and any(site not in OWN_SITE for site in sites):
+            if sites is not None and any(site not in (b"same-origin", b"none") for site in sites):
                 raise Refused(403, "Sec-Fetch-Site: pages from elsewhere may not use this server")
             return None
         origin = origins[0].decode("latin-1")
@@ -159,8 +138,6 @@ class AccessRules:
         match = HOST.match(rest)
         return match is not None and LOOPBACK.match(match[1]) is not None
 
-    # --- the principal ------------------------------------------------------------------------------------
-
     @property
     def needs(self) -> str:
         """What a caller must send, as the predicate of "this server …"."""
@@ -176,25 +153,10 @@ class AccessRules:
         return admission
 
     async def authenticate(self, headers: Headers) -> Admission:
-        """Return the principal, `ANYBODY` if no token is needed. Raises Refused: 401, or 403 for a missing
-        scope."""
+        """Return the principal of a request. Raises Refused: 401, or 403 for a missing scope."""
         if self.authenticator is None:
             return ANYBODY
         return await self.authenticator.check(headers)
-
-    async def still_admits(self, request: OpenRequest, principal: str) -> bool:
-        """Whether a request, whose stream of notifications has been open for a while, still comes from this
-        principal. Asked before the stream sends anything; the token is checked once its last check is too
-        old, at least `STREAM_SECONDS` later if its source says nothing of that."""
-        if self.authenticator is None or monotonic() < request.admitted_until:
-            return True
-        try:
-            admission = await self.authenticate(request.headers)
-        except Refused:  # also where it cannot be checked: the client opens another stream
-            return False
-        now, until = monotonic(), inf if admission.until is None else admission.until
-        request.admitted_until = until if until > now else now + STREAM_SECONDS
-        return admission.principal == principal
 
 
 ANYBODY = Admission("", None)
@@ -230,7 +192,7 @@ def preflight_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     asked = b",".join(headers.get(b"access-control-request-headers", ()))[:4096].decode("latin-1").lower()
     parameters = [name for name in map(str.strip, asked.split(",")) if PARAMETER.match(name)]
     answer = [
-        (b"access-control-allow-methods", CORS_METHODS),
+        (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
         (b"access-control-allow-headers", ", ".join([CORS_HEADERS, *parameters]).encode("latin-1")),
         (b"access-control-max-age", b"600"),
     ]
@@ -241,8 +203,6 @@ def preflight_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 def _host_entry(host: str) -> str:
     """Return an allowed host as it is compared. Raises UsageError."""
-    from fastrpc.errors import UsageError
-
     host = host.strip().lower()
     if host.count(":") > 1 and not host.startswith("["):
         host = f"[{host}]"
@@ -255,8 +215,6 @@ def _host_entry(host: str) -> str:
 
 def _origin_entry(origin: str) -> str:
     """Return an allowed origin as browsers write it: without its scheme's own port. Raises UsageError."""
-    from fastrpc.errors import UsageError
-
     origin = origin.strip().lower().rstrip("/")
     scheme, separator, rest = origin.partition("://")
     match = HOST.match(rest)

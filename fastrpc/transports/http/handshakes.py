@@ -8,6 +8,7 @@ the address with the most is closed for a new one. Costs one task for each hands
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastrpc.transports.http.connections import ByAddress, address_of
@@ -27,16 +28,14 @@ PAUSE_SECONDS = 0.1
 """Seconds to wait after the system could not accept one, for lack of descriptors or memory."""
 
 
+@dataclass(slots=True, eq=False)
 class Handshake:
     """A connection whose handshake is under way. `begun`: the event loop has started it."""
 
-    __slots__ = ("address", "begun", "connection", "task")
-
-    def __init__(self, address: Hashable, connection: socket.socket) -> None:
-        self.address = address
-        self.connection = connection
-        self.begun = False
-        self.task: asyncio.Task[None] | None = None
+    address: Hashable
+    connection: socket.socket
+    begun: bool = False
+    task: asyncio.Task[None] | None = None
 
 
 class TlsListener:

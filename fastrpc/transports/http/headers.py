@@ -6,6 +6,8 @@ Intermediaries (a router, a rate limit) read the headers, the server reads the b
 
 from __future__ import annotations
 
+from base64 import b64decode
+
 from fastrpc.errors import HeaderMismatch, excerpt
 
 TYPE_CHECKING = False
@@ -39,14 +41,13 @@ def check_headers(headers: dict[bytes, list[bytes]], method: str, name: Any, ver
 def check_parameters(
     headers: dict[bytes, list[bytes]], schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
-    """Compare the ``Mcp-Param-…`` headers of a tool's input schema with a call's arguments. Raises
-    HeaderMismatch."""
+    """Compare the ``Mcp-Param-…`` headers of a tool with a call's arguments. Raises HeaderMismatch."""
     for header, path in parameter_headers(schema):
         value: Any = arguments
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         if value is not None:
-            _check_value(headers, f"Mcp-Param-{header}", value)
+            _check(headers, f"Mcp-Param-{header}", value)
 
 
 def parameter_headers(
@@ -63,31 +64,18 @@ def parameter_headers(
     return found
 
 
-def _check(headers: dict[bytes, list[bytes]], name: str, expected: str) -> None:
-    given = _value_of(headers, name)
-    if given != expected:
-        raise _mismatch(name, given, expected)
-
-
-def _mismatch(name: str, given: str, expected: Any) -> HeaderMismatch:
-    body = repr(excerpt(expected)) if isinstance(expected, str) else f"{expected!r:.80}"
-    return HeaderMismatch(f"{name}: the header says {excerpt(given)!r}, the body {body}")
-
-
-def _check_value(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:
+def _check(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:
     given = _value_of(headers, name)
     if isinstance(expected, bool):
         same = given == ("true" if expected else "false")
     elif isinstance(expected, int):
-        same = _is_integer(given) and int(given) == expected
+        is_integer = len(given) < 40 and given.isascii() and given.removeprefix("-").isdecimal()
+        same = is_integer and int(given) == expected
     else:
         same = given == expected
     if not same:
-        raise _mismatch(name, given, expected)
-
-
-def _is_integer(text: str) -> bool:
-    return len(text) < 40 and text.isascii() and text.removeprefix("-").isdecimal()
+        body = repr(excerpt(expected)) if isinstance(expected, str) else f"{expected!r:.80}"
+        raise HeaderMismatch(f"{name}: the header says {excerpt(given)!r}, the body {body}")
 
 
 def _value_of(headers: dict[bytes, list[bytes]], name: str) -> str:
@@ -105,8 +93,6 @@ def decoded(name: str, text: str) -> str:
     """Return a header's text; ``=?base64?…?=`` holds UTF-8. Raises HeaderMismatch."""
     if not (text.startswith(_OPEN) and text.endswith(_CLOSE) and len(text) >= len(_OPEN) + len(_CLOSE)):
         return text
-    from base64 import b64decode
-
     try:
         return b64decode(text[len(_OPEN) : -len(_CLOSE)].encode("ascii"), validate=True).decode("utf-8")
     except (ValueError, UnicodeError):

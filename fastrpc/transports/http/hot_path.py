@@ -37,10 +37,12 @@ request that the fast path has begun is answered here, or taken over by the regu
 from __future__ import annotations
 
 from contextvars import copy_context
+from http import HTTPStatus
 from time import monotonic
 
-from fastrpc import diagnostics, forks
+from fastrpc import diagnostics, forks, tracebacks
 from fastrpc._core.http_body import receive_in_session, receive_named
+from fastrpc._core.message import Message
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.access_token import Presented
@@ -203,8 +205,6 @@ class HotPath:
             self._app.exchanges.put_back(exchange)
         return self.response(status, answer, headers, head.path, client) if answer else None
 
-    # --- shared connections, and their callers ------------------------------------------------------------
-
     def _shared_in(self, session: HttpSession) -> SharedConnection:
         """Return the connection that sessions of this session's version share."""
         version = session.dispatcher.session.version
@@ -227,8 +227,7 @@ class HotPath:
         return head
 
     def _take_plans(self) -> bool:
-        """The tools have changed, of all callers or of one: forget what depends on them. Return False if
-        plans cannot be made."""
+        """Forget what depends on the tools, which have changed. Return False if plans cannot be made."""
         self._remembered.forget()
         try:
             for shared in (*self._shared_in_sessions.values(), self._shared):
@@ -242,8 +241,6 @@ class HotPath:
         """Stop answering, in a child process that the running tool may have forked."""
         for shared in (self._shared, *self._shared_in_sessions.values()):
             shared.let_go()
-
-    # --- HTTP responses -----------------------------------------------------------------------------------
 
     def response(self, status: int, answer: bytes, headers: Headers, path: str, client: Client) -> bytes:
         """Return an HTTP response, and log a refusal as the regular path does."""
@@ -262,11 +259,7 @@ class HotPath:
     def _internal_error(
         self, error: BaseException, body: bytes, headers: Headers, shared: SharedConnection | None = None
     ) -> bytes:
-        """fastrpc itself has failed, perhaps after the call: respond as the regular path does, with the
-        request's id."""
-        from fastrpc import tracebacks
-        from fastrpc._core.message import Message
-
+        """Respond as the regular path does where fastrpc itself has failed, perhaps after the call."""
         tracebacks.report("POST /mcp failed inside fastrpc", error)
         if shared is not None:
             shared.id = None
@@ -279,8 +272,6 @@ class HotPath:
 
 def response(status: int, body: bytes, headers: Headers, *, close: bool = False) -> bytes:
     """Return a complete HTTP response with a JSON body."""
-    from http import HTTPStatus
-
     line = b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())
     length = b"content-length: %d" % len(body)
     end = b"\r\nconnection: close" if close else b""

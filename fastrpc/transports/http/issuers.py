@@ -21,6 +21,7 @@ from fastrpc.transports.http.signing_keys import (
     checked_address,
     document,
     import_libraries,
+    keys_at,
 )
 from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
 
@@ -170,28 +171,18 @@ class Issuer(SigningKeys):
                 checked_address(found.partition("?")[0], loopback=is_loopback(self._authority))
             except UsageError:
                 raise Unavailable("its jwks_uri is not an https address") from None
-            keys = (await document(client, found) or {}).get("keys")
-            if not isinstance(keys, list):
-                raise Unavailable("its jwks_uri shows no keys")
-            return keys
+            return await keys_at(client, found, "its jwks_uri shows no keys")
         raise Unavailable("it has no metadata")
 
 
 def _metadata_addresses(issuer: str) -> list[str]:
     """Return the possible URLs of an issuer's metadata, in order (MCP 2025-11-25, authorization)."""
-    scheme, _, rest = issuer.partition("://")
-    authority, _, path = rest.partition("/")
-    path = path.rstrip("/")
-    root = f"{scheme}://{authority}"
-    if not path:
-        return [
-            f"{root}/.well-known/{name}" for name in ("oauth-authorization-server", "openid-configuration")
-        ]
-    return [
-        f"{root}/.well-known/oauth-authorization-server/{path}",
-        f"{root}/.well-known/openid-configuration/{path}",
-        f"{root}/{path}/.well-known/openid-configuration",
-    ]
+    scheme, _, rest = issuer.rstrip("/").partition("://")
+    authority, slash, path = rest.partition("/")
+    root, path = f"{scheme}://{authority}", slash + path
+    names = ("oauth-authorization-server", "openid-configuration")
+    addresses = [f"{root}/.well-known/{name}{path}" for name in names]
+    return [*addresses, f"{root}{path}/.well-known/openid-configuration"] if path else addresses
 
 
 def _subject_of(issuer: str, claims: Mapping[str, Any], scopes: Iterable[str]) -> str:

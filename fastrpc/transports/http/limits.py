@@ -6,6 +6,7 @@ decides which connection is evicted when there are too many.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from sys import byteorder
 
 TYPE_CHECKING = False
@@ -13,50 +14,34 @@ if TYPE_CHECKING:
     from asyncio import WriteTransport
 
 
+@dataclass(kw_only=True)
 class ConnectionLimits:
     """The limits of a connection. Times are in seconds, and exact to two intervals of `Monitor.every`."""
 
-    def __init__(
-        self,
-        *,
-        head_seconds: float = 10.0,
-        body_seconds: float = 10.0,
-        read_seconds: float = 10.0,
-        idle_seconds: float = 75.0,
-        least_rate: int = 4096,
-        head_bytes: int = 64 * 1024,
-        url_bytes: int = 8 * 1024,
-        headers: int = 100,
-        waiting: int = 64,
-        connections: int = 1024,
-        lingering: int = 256,
-        handshakes: int = 512,
-        eviction_seconds: float = 1.0,
-    ) -> None:
-        self.head_seconds = head_seconds
-        """For a whole head, from its first byte on; the first head from the connection on."""
-        self.body_seconds = body_seconds
-        """For a body; each part of it that arrives extends the deadline (`Deadline`)."""
-        self.read_seconds = read_seconds
-        """For a response that waits to be read, by the same rule."""
-        self.idle_seconds = idle_seconds
-        """Between two requests."""
-        self.least_rate = least_rate
-        """Bytes a second."""
-        self.head_bytes = head_bytes
-        self.url_bytes = url_bytes
-        self.headers = headers
-        self.waiting = waiting
-        """Requests that a client may send before it has the response to the first."""
-        self.connections = connections
-        """Of one process. For one more another one is evicted, or it is refused: see `connections`."""
-        self.lingering = lingering
-        """Besides these, connections that are read after their last response, until the client has it."""
-        self.handshakes = handshakes
-        """Of TLS, besides these. One more replaces the oldest."""
-        self.eviction_seconds = eviction_seconds
-        """How long a connection between two requests must have been idle to be evicted: a client that is
-        about to reuse it would lose its request."""
+    head_seconds: float = 10.0
+    """For a whole head, from its first byte on; the first head from the connection on."""
+    body_seconds: float = 10.0
+    """For a body; each part of it that arrives extends the deadline (`Deadline`)."""
+    read_seconds: float = 10.0
+    """For a response that waits to be read, by the same rule."""
+    idle_seconds: float = 75.0
+    """Between two requests."""
+    least_rate: int = 4096
+    """Bytes a second."""
+    head_bytes: int = 64 * 1024
+    url_bytes: int = 8 * 1024
+    headers: int = 100
+    waiting: int = 64
+    """Requests that a client may send before it has the response to the first."""
+    connections: int = 1024
+    """Of one process. For one more another one is evicted, or it is refused: see `connections`."""
+    lingering: int = 256
+    """Besides these, connections that are read after their last response, until the client has it."""
+    handshakes: int = 512
+    """Of TLS, besides these. One more replaces the oldest."""
+    eviction_seconds: float = 1.0
+    """How long a connection between two requests must have been idle to be evicted: a client that is about to
+    reuse it would lose its request."""
 
 
 class Deadline:
@@ -88,16 +73,12 @@ def unread_bytes(transport: WriteTransport) -> int:
     The kernel becomes writable when a third of its buffer, perhaps a megabyte, is free: judging by the buffer
     here alone, a client that reads it slowly would seem to read nothing.
     """
-    return transport.get_write_buffer_size() + _bytes_in_kernel(transport)
-
-
-def _bytes_in_kernel(transport: WriteTransport) -> int:
-    """Return the number of a socket's bytes that are not acknowledged, 0 if the system does not tell."""
+    waiting = transport.get_write_buffer_size()
     try:
         from fcntl import ioctl
         from termios import TIOCOUTQ
 
         found = ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, b"\0\0\0\0")
-    except (ImportError, AttributeError, OSError, ValueError):
-        return 0
-    return int.from_bytes(found, byteorder)
+    except (ImportError, AttributeError, OSError, ValueError):  # the system does not tell
+        return waiting
+    return waiting + int.from_bytes(found, byteorder)

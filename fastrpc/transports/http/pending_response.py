@@ -49,7 +49,7 @@ class PendingResponse:
         if session is None:
             app.exchanges.begin(exchange)
         else:
-            session.begin(exchange)
+            session.running.add(exchange)
             app.exchanges.begin_in_session(exchange)
 
     @property
@@ -75,7 +75,6 @@ class PendingResponse:
         kind, line = item
         exchange.next()
         self.on_message(None)
-        self._app.exchanges.running.discard(exchange)
         try:
             (self._app.exchanges if session is None else session).put_back(exchange)
         except Exception as error:  # the answer is there
@@ -98,6 +97,6 @@ class PendingResponse:
         request.body_is_read()
         app, session, exchange = self._app, self._session, self._exchange
         if session is None:
-            await app.responses.send_stateless(request, exchange, self._id, self.seconds)
+            await app.responses.send(request, exchange, id=self._id, seconds=self.seconds)
         else:
             await app.responses.send_in_session(request, session, exchange, self.seconds)

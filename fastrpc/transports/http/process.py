@@ -8,18 +8,19 @@ Runs the event loop, and the server on the sockets that it is given, with a trac
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from fastrpc._core import http_body
 from fastrpc.errors import UsageError
 from fastrpc.transports import loop
 from fastrpc.transports import shutdown as ending
-from fastrpc.transports.base import Connections
-from fastrpc.transports.shutdown import Shutdown, ShutdownSignals, may_be_interrupted
+from fastrpc.transports.shutdown import Shutdown, ShutdownSignals, connections_of, may_be_interrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
     from typing import Any, Protocol
 
     from typing_extensions import Unpack
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from fastrpc.options import AsgiOptions
     from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
-    from fastrpc.transports.http.interfaces import Front
     from fastrpc.transports.http.server import HttpServer
     from fastrpc.transports.http.session_router import SessionRouter
     from fastrpc.transports.http.settings import HttpSettings
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
 class WorkerGroup:
     """The workers that serve one address, as one of them sees them.
 
@@ -61,11 +62,10 @@ class WorkerGroup:
     socket to the parent process.
     """
 
-    def __init__(self, number: int, count: int, folder: str, channel: socket.socket) -> None:
-        self.number = number
-        self.count = count
-        self.folder = folder
-        self.channel = channel
+    number: int
+    count: int
+    folder: str
+    channel: socket.socket
 
 
 def serve(
@@ -80,10 +80,20 @@ def serve(
     Raises UsageError for a server that several processes must not serve.
     """
     if group is not None:
-        _check_shareable(server)
-    with _Records(server, settings) as access:
-        application = server.asgi(**settings.application)
-        run_in_loop(_serve(application, server.runtime, settings, sockets, on_ready, group, access))
+        declared = server.runtime.process_state()
+        if declared is not None:
+            toolset, kept = declared
+            raise UsageError(
+                f"http: workers: the tools of {toolset} keep {kept} in their own process, and the next call "
+                "may come to another one: serve them with one worker"
+            )
+    with _recording(server, settings) as access:
+
+        async def serving() -> None:
+            http = _server_of(server, settings, sockets, on_ready, access, group)
+            await serve_transport(http, server.runtime, settings.drain_seconds, group)
+
+        run_in_loop(serving())
     return server.runtime
 
 
@@ -95,47 +105,28 @@ async def serve_in_loop(
     shutdown: Shutdown,
 ) -> None:
     """Serve in the running event loop until the `shutdown` begins; signals are left to the caller."""
-    with _Records(server, settings) as access:
-        application = server.asgi(**settings.application)
-        http = _server_of(application, settings, sockets, on_ready, access)
-        await ending.serve(http, _connections_of(server.runtime), shutdown, server.runtime, owns_loop=False)
+    with _recording(server, settings) as access:
+        http = _server_of(server, settings, sockets, on_ready, access)
+        await ending.serve(http, connections_of(server), shutdown, server.runtime, owns_loop=False)
 
 
-class _Records:
-    """Within ``with``, what is written of requests and calls as the settings say: the access log, and the
-    statistics. Sets the signing key too."""
-
-    def __init__(self, server: HttpServable, settings: HttpSettings) -> None:
-        self._server = server
-        self._settings = settings
-
-    def __enter__(self) -> AccessLogWriter | None:
-        server, settings = self._server, self._settings
-        server.runtime.secret = settings.secret
-        self._report = server.print_statistics() if settings.stats else None
-        self._access: AccessLogWriter | None = None
-        if settings.access_log is not None:
-            as_json = settings.access_log_format == "json"
-            self._access = server.open_access_log(settings.access_log, as_json=as_json)
-        return self._access
-
-    def __exit__(self, *exception: object) -> None:
-        if self._access is not None:
-            self._access.close()
-        self._server.drain_observers(at_end=True)
-        if self._report is not None:
-            self._report.end()
-
-
-def _check_shareable(server: ServedServer) -> None:
-    """Raise UsageError for tools that several processes must not serve, as their toolset declares."""
-    declared = server.runtime.process_state()
-    if declared is not None:
-        toolset, kept = declared
-        raise UsageError(
-            f"http: workers: the tools of {toolset} keep {kept} in their own process, and the next call may "
-            "come to another one: serve them with one worker"
-        )
+@contextmanager
+def _recording(server: HttpServable, settings: HttpSettings) -> Iterator[AccessLogWriter | None]:
+    """Within ``with``, requests and calls are recorded as the settings say: in the access log, which is
+    returned, and as statistics. Sets the signing key too."""
+    server.runtime.secret = settings.secret
+    report = server.print_statistics() if settings.stats else None
+    access = None
+    if settings.access_log is not None:
+        access = server.open_access_log(settings.access_log, as_json=settings.access_log_format == "json")
+    try:
+        yield access
+    finally:
+        if access is not None:
+            access.close()
+        server.drain_observers(at_end=True)
+        if report is not None:
+            report.end()
 
 
 def run_in_loop(serving: Coroutine[Any, Any, None]) -> None:
@@ -144,44 +135,36 @@ def run_in_loop(serving: Coroutine[Any, Any, None]) -> None:
     loop.run(serving, is_signal=may_be_interrupted)
 
 
-async def _serve(
-    application: Application,
-    runtime: ServedRuntime,
-    settings: HttpSettings,
-    sockets: list[socket.socket],
-    on_ready: Callable[[], object],
-    group: WorkerGroup | None,
-    access: AccessLogWriter | None,
-) -> None:
-    router: SessionRouter | None = None
-    if group is not None:
-        from fastrpc.transports.http.session_router import SessionRouter
-
-        app = application.here()
-        router = SessionRouter(app, group.folder, group.number, group.count, runtime.announcements.take)
-        runtime.announcements.share = router.share
-    http = _server_of(application, settings, sockets, on_ready, access, group, router)
-    await serve_transport(http, runtime, settings.drain_seconds, group)
-
-
 def _server_of(
-    application: Application,
+    server: HttpServable,
     settings: HttpSettings,
     sockets: list[socket.socket],
     on_ready: Callable[[], object],
     access: AccessLogWriter | None,
     group: WorkerGroup | None = None,
-    router: SessionRouter | None = None,
 ) -> HttpServer:
-    """Return the server of an application in this loop; a worker of a `group` has a `router`."""
+    """Return what serves a server in this loop; in a worker of a `group` behind a router."""
     from fastrpc.transports.http.server import HttpServer
 
+    application = server.asgi(**settings.application)
     app = application.here()
+    router: SessionRouter | None = None
+    if group is not None:
+        from fastrpc.transports.http.session_router import SessionRouter
+
+        announcements = server.runtime.announcements
+        router = SessionRouter(app, group.folder, group.number, group.count, announcements.take)
+        announcements.share = router.share
+    front = application.front(router or app)
+    if settings.trace is not None:
+        from fastrpc.transports.http.tracing import Traced
+
+        front = Traced(front, settings.trace, None if group is None else group.number)
     return HttpServer(
         app,
         sockets,
         hot=settings.trace is None and not application.sees_all,
-        front=_traced(application.front(router or app), settings, group),
+        front=front,
         router=router,
         tls=settings.context(),
         on_ready=on_ready,
@@ -199,20 +182,7 @@ async def serve_transport(
     if group is not None:
         running.add_reader(group.channel, _on_parent, running, shutdown, group.channel)
     with ShutdownSignals(shutdown, supervised=group is not None):
-        await ending.serve(http, _connections_of(runtime), shutdown, runtime, owns_loop=True)
-
-
-def _connections_of(runtime: ServedRuntime) -> Connections:
-    return Connections(lambda: runtime.server.connect().connection)
-
-
-def _traced(front: Front, settings: HttpSettings, group: WorkerGroup | None) -> Front:
-    """Return the application, with a trace around it if the settings ask for one."""
-    if settings.trace is None:
-        return front
-    from fastrpc.transports.http.tracing import Traced
-
-    return Traced(front, settings.trace, None if group is None else group.number)
+        await ending.serve(http, connections_of(runtime.server), shutdown, runtime, owns_loop=True)
 
 
 def receive_byte(channel: socket.socket) -> bytes:

@@ -164,8 +164,7 @@ class Protocol(BoundedConnection):
             hot.context.copy().run(self._hand_over)  # not in the context of the call
             return
         self._take_pending()
-        self._phase = IDLE
-        self.since = self.monitor.now
+        self._enter(IDLE)
         headers = self.server_state.default_headers
         self.transport.write(hot.response(*answer, headers, pending.path, self.client))
 
@@ -183,8 +182,6 @@ class Protocol(BoundedConnection):
         self._phase = IDLE
         self._handed_over = pending
         self._feed(data)
-
-    # --- the regular path -----------------------------------------------------------------------------------
 
     def _feed(self, data: bytes) -> None:
         """Pass data to uvicorn's parser, with the pending request that it belongs to."""

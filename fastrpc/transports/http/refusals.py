@@ -8,6 +8,8 @@ Code that refuses a request calls `note`.
 
 from __future__ import annotations
 
+import asyncio
+import json
 from time import monotonic
 
 from fastrpc import diagnostics
@@ -41,7 +43,7 @@ class Count:
             self.lines += 1
             return True
         if self.left_out == 0:
-            self._close_later(self.ends_at - now)
+            asyncio.get_running_loop().call_later(self.ends_at - now, self._close_at_end)
         self.left_out += 1
         return False
 
@@ -51,11 +53,6 @@ class Count:
             diagnostics.write("info", f"{self.status}: {self.left_out} more within {SECONDS:g} s")
         self.lines = self.left_out = 0
         self.ends_at = 0.0
-
-    def _close_later(self, seconds: float) -> None:
-        import asyncio
-
-        asyncio.get_running_loop().call_later(seconds, self._close_at_end)
 
     def _close_at_end(self) -> None:
         if monotonic() >= self.ends_at:  # else a new interval has started
@@ -70,15 +67,11 @@ def note(
 ) -> None:
     """Log that a request was refused; to be called in an event loop.
 
-    `reason` is the message that was sent to the client, or the JSON-RPC error with it. `client` is that of
-    ASGI: address and port, or None.
+    `reason` is the message that was sent to the client, or the JSON-RPC error with it.
     """
     if diagnostics.level() > diagnostics.LEVELS["info"]:
         return
-    count = _counts.get(status)
-    if count is None:
-        count = _counts[status] = Count(status)
-    if count.admits():
+    if _counts.setdefault(status, Count(status)).admits():
         what = f" {method:.20} {path.replace(' ', '%20'):.200}" if method else ""
         diagnostics.write("info", f"{status}{what}{_from(client)}: {_words(reason):.400}")
 
@@ -99,9 +92,9 @@ def _from(client: Client) -> str:
 def _words(reason: str | bytes) -> str:
     if isinstance(reason, str):
         return reason
-    from json import loads
-
     try:
-        return str(loads(reason)["error"]["message"]) if len(reason) <= LONGEST_ANSWER else "a long answer"
+        return (
+            str(json.loads(reason)["error"]["message"]) if len(reason) <= LONGEST_ANSWER else "a long answer"
+        )
     except (KeyError, TypeError, ValueError):
         return "no reason was given"

@@ -8,6 +8,7 @@ these memories among those of the other fast paths.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from time import monotonic
 
 TYPE_CHECKING = False
@@ -52,70 +53,45 @@ class Bypass:
         self.left = self.backoff = min(2 * self.backoff, MAX_BYPASSES) or 1
 
 
+@dataclass(slots=True, eq=False)
 class CallerPlans:
     """A principal, and the call plans of the tools that exist for it, until those change."""
 
-    __slots__ = ("plans", "principal")
-
-    def __init__(self, principal: str, plans: dict[str, Plan]) -> None:
-        self.principal = principal
-        self.plans = plans
+    principal: str
+    plans: dict[str, Plan]
 
 
+@dataclass(slots=True, eq=False)
 class Head:
     """A head that was admitted: its authenticated principal, and the length, method and name of its body.
 
     `session` is the session id, "" for a request of 2026-07-28; `access_token` that of its admission.
     """
 
-    __slots__ = (
-        "access_token",
-        "bypass",
-        "call",
-        "caller_plans",
-        "length",
-        "method",
-        "name",
-        "path",
-        "principal",
-        "session",
-        "text",
-        "valid_until",
-    )
+    method: bytes
+    name: bytes
+    principal: str
+    valid_until: float | None
+    access_token: object = None
+    length: int = 0
+    session: str = ""
+    path: str = ""
+    caller_plans: CallerPlans | None = None
+    """What the shared connection is bound to for its principal; None before the first request."""
+    text: bytes = b""
+    """Its bytes, once it is in the cache."""
+    bypass: Bypass = field(default_factory=Bypass)
+    """Not used in a session, which has one for all its requests."""
+    call: tuple[str, bytes, bytes] = field(init=False)
+    """Principal, method and name at once, for the access log."""
 
-    def __init__(
-        self,
-        method: bytes,
-        name: bytes,
-        principal: str,
-        valid_until: float | None,
-        access_token: object = None,
-    ) -> None:
-        self.length = 0
-        self.path = ""
-        self.text = b""
-        """Its bytes, once it is in the cache."""
-        self.method = method
-        self.name = name
-        self.principal = principal
-        self.call = principal, method, name
-        """These three at once, for the access log."""
-        self.session = ""
-        self.valid_until = valid_until
-        self.access_token = access_token
-        self.bypass = Bypass()
-        """Not used in a session, which has one for all its requests."""
-        self.caller_plans: CallerPlans | None = None
-        """What the shared connection is bound to for its principal; None before the first request."""
+    def __post_init__(self) -> None:
+        self.call = self.principal, self.method, self.name
 
     def of(self, length: int, session: str, path: str) -> Head:
         """Return a copy with another body length, session and path."""
-        head = Head(self.method, self.name, self.principal, self.valid_until, self.access_token)
-        head.length = length
-        head.path = path
-        head.session = session
-        head.caller_plans = self.caller_plans
-        return head
+        known = self.method, self.name, self.principal, self.valid_until, self.access_token
+        return Head(*known, length, session, path, self.caller_plans)
 
     @property
     def is_expired(self) -> bool:
@@ -128,19 +104,17 @@ class Head:
         return not self.method
 
 
+@dataclass(slots=True, eq=False)
 class HeadTemplate:
     """An admitted head without the values of the `VARYING` headers: `pieces` precede each of these values,
     `rest` follows the last."""
 
-    __slots__ = ("head", "length_at", "path", "pieces", "rest", "session_at")
-
-    def __init__(self, head: Head, pieces: list[bytes], rest: bytes, length_at: int, session_at: int) -> None:
-        self.head = head
-        self.path = path_of(pieces[0])
-        self.pieces = pieces
-        self.rest = rest
-        self.length_at = length_at
-        self.session_at = session_at
+    head: Head
+    path: str
+    pieces: list[bytes]
+    rest: bytes
+    length_at: int
+    session_at: int
 
     def values(self, text: bytes) -> list[bytes] | None:
         """Return the values of the `VARYING` headers in a head; None if the rest differs."""
@@ -176,7 +150,7 @@ def template_of(text: bytes, head: Head) -> HeadTemplate | None:
     if b"content-length" not in names or (head.in_session and b"mcp-session-id" not in names):
         return None
     session_at = names.index(b"mcp-session-id") if head.in_session else -1
-    return HeadTemplate(head, pieces, text[at:], names.index(b"content-length"), session_at)
+    return HeadTemplate(head, path_of(text), pieces, text[at:], names.index(b"content-length"), session_at)
 
 
 class RememberedRequests:
@@ -192,17 +166,6 @@ class RememberedRequests:
     `forget` is called when any call plan may have changed: tools, hooks, policy, tokens
     (`Connection.bound_plans`). `Bypass`, the memory of a head or a session, counts down.
     """
-
-    __slots__ = (
-        "_heads_bytes",
-        "callers",
-        "headers",
-        "heads",
-        "meanings",
-        "regular",
-        "response_start",
-        "template",
-    )
 
     def __init__(self) -> None:
         self.heads: dict[bytes, Head] = {}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from math import inf
+from time import monotonic
 
 from fastrpc import diagnostics
 from fastrpc._core.encoder import dumps
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.message import Message
     from fastrpc.quotas import Quota
+    from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
 
     Headers = list[tuple[bytes, bytes]]
@@ -37,8 +40,9 @@ EVENTS: Headers = [
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
-CLOSE = (b"connection", b"close")
 STALL_SECONDS = 30.0
+STREAM_SECONDS = 1.0
+"""How often the token of an open stream is checked where its source does not say how long it is valid."""
 SMALL_BODY = 64 * 1024
 """Bytes of each body that do not count in the total: small requests are served whatever large ones take."""
 
@@ -83,10 +87,17 @@ class HttpRequest:
         """Until when its token need not be checked again (`time.monotonic`), once a stream is open."""
         self.entry: Any = None
         """The entry in the access log, if there is one (`access`)."""
-        self.begun = False
+        self.status = 0
+        """Of the response; 0 before it begins."""
+        self.bytes_out = 0
+        """Of the response's body, so far."""
+        self.is_whole = False
+        """Whether the whole response has been sent."""
+        self.error_body: Callable[[ProtocolError, bytes], bytes] = error_line
+        """Makes the body of a refusal, of the error and the request's id."""
         self.gone = False
         """Whether the client has disconnected; known only after `watch`."""
-        self.on_gone: Callable[[], object] = _nothing
+        self.on_gone: Callable[[], object]
         self.share: Share | None = None
         """What its body takes of the total, until the request is served, and its call over."""
         self._receive = receive
@@ -110,14 +121,12 @@ class HttpRequest:
             diagnostics.write("info", f"{self.method} {self.path:.200}: the client reads no more")
         except FAILURES as error:
             diagnostics.write("error", f"{self.method} {self.path:.200} failed inside fastrpc", error)
-            if not self.begun:
+            if not self.status:
                 await self.refuse(500, InternalError("Internal error; see the server's log"))
         finally:
             self.share = None
             if self._watcher is not None:
                 self._watcher.cancel()
-
-    # --- the request ------------------------------------------------------------------------------------
 
     def header(self, name: bytes) -> str | None:
         """Return a header's value, None if it is missing. Raises Refused for a repeated header."""
@@ -188,10 +197,22 @@ class HttpRequest:
         """Note that the body has been read outside of this object."""
         self._unread = False
 
+    async def is_still_admitted(self, guard: AccessRules, principal: str) -> bool:
+        """Whether this request, whose stream of notifications has been open for a while, still comes from a
+        principal. Asked before the stream sends anything; the token is checked once its last check is too
+        old, at least `STREAM_SECONDS` later if its source says nothing of that."""
+        if guard.authenticator is None or monotonic() < self.admitted_until:
+            return True
+        try:
+            admission = await guard.authenticate(self.headers)
+        except Refused:  # also where it cannot be checked: the client opens another stream
+            return False
+        now, until = monotonic(), inf if admission.until is None else admission.until
+        self.admitted_until = until if until > now else now + STREAM_SECONDS
+        return admission.principal == principal
+
     def watch(self, on_gone: Callable[[], object]) -> None:
-        """Call `on_gone`, which may be replaced, when the client disconnects. To be called once, after
-        `body`.
-        """
+        """Call `on_gone`, which may be replaced, when the client has gone. Called once, after `body`."""
         self.on_gone = on_gone
         self._watcher = asyncio.ensure_future(self._watch())
 
@@ -201,12 +222,10 @@ class HttpRequest:
         self.gone = True
         self.on_gone()
 
-    # --- the response -------------------------------------------------------------------------------------
-
     async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
         """Send a complete response; a body is JSON."""
-        self.begun = True
         body = body.rstrip(b"\n")
+        self.status, self.bytes_out = status, len(body)
         if status >= 400:
             refusals.note(status, body, method=self.method, path=self.path, client=self.client)
         head = [*(headers or []), *cors_headers(self.origin)]
@@ -217,25 +236,28 @@ class HttpRequest:
         if body:
             head.append(JSON)
         if self._unread:  # do not wait for the rest of the body
-            head.append(CLOSE)
+            head.append((b"connection", b"close"))
         await self._send({"type": "http.response.start", "status": status, "headers": head})
         await self._send({"type": "http.response.body", "body": body})
+        self.is_whole = True
 
     async def refuse(
         self, status: int, error: ProtocolError, id: bytes = b"null", headers: Headers | None = None
     ) -> None:
-        await self.answer(status, error_line(error, id), headers)
+        await self.answer(status, self.error_body(error, id), headers)
 
-    async def begin(self, headers: Headers | None = None) -> None:
+    async def begin(self) -> None:
         """Begin an event stream."""
-        self.begun = True
-        head = [*EVENTS, *(headers or []), *cors_headers(self.origin)]
+        self.status = 200
+        head = [*EVENTS, *cors_headers(self.origin)]
         await self._send({"type": "http.response.start", "status": 200, "headers": head})
 
     async def more(self, data: bytes, *, last: bool = False) -> None:
         """Send a part of a stream. Raises Stalled if the client does not read it."""
         async with TimeLimit(STALL_SECONDS, Stalled):
             await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+        self.bytes_out += len(data)
+        self.is_whole = last
 
 
 def error_line(error: ProtocolError, id: bytes = b"null") -> bytes:
@@ -268,10 +290,6 @@ def retry_after(answer: bytes) -> Headers:
     data = error.get("data") if isinstance(error, dict) else None
     seconds = data.get("retry_after_seconds") if isinstance(data, dict) else None
     return [(b"retry-after", b"%d" % seconds)] if isinstance(seconds, int) and seconds > 0 else []
-
-
-def _nothing() -> None:
-    """The default for `on_gone`."""
 
 
 def _too_long(limit: int) -> Refused:

@@ -12,8 +12,6 @@ from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fastrpc.transports.http.exchange import Exchange, ExchangePool
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.request import HttpRequest
@@ -36,39 +34,27 @@ class ResponseSender:
         self._exchanges = exchanges
         self._guard = guard
 
-    async def send_stateless(
-        self, request: HttpRequest, exchange: Exchange, id: bytes, seconds: float | None = None
-    ) -> None:
-        """Send the messages and the response of a stateless request; for `seconds` see `send`."""
-        await self.send(
-            request,
-            exchange,
-            lambda kind, line: 503 if kind == STOPPED else stateless_status(line, id),
-            seconds=seconds,
-        )
-
     async def send(
         self,
         request: HttpRequest,
         exchange: Exchange,
-        status_of: Callable[[str, bytes], int],
         *,
+        id: bytes | None = None,
         cancel: bool = True,
         seconds: float | None = None,
     ) -> None:
         """Send the messages and the response of a request. With `cancel` a disconnect cancels the request.
 
-        `status_of` receives the kind and the line of the response. `seconds` is the time until the first
-        keep-alive comment; None: `stream_seconds`.
+        `id` is that of a stateless request, whose errors have a status; others have 200. `seconds` is the
+        time until the first keep-alive comment; None: `stream_seconds`.
         """
         self._exchanges.begin(exchange, request.share)
         over = False
         request.watch(exchange.waiter.wake)
         try:
-            over = await self._send_messages(request, exchange, status_of, seconds)
+            over = await self._send_messages(request, exchange, id, seconds)
         finally:
             if over:
-                self._exchanges.running.discard(exchange)
                 self._exchanges.put_back(exchange)
             elif cancel:
                 self._exchanges.running.discard(exchange)
@@ -79,14 +65,13 @@ class ResponseSender:
     def _ended_without_client(self, exchange: Exchange, kind: str) -> None:
         """Handle an item of a call whose client has disconnected: it is dropped."""
         if kind in ENDS:
-            self._exchanges.running.discard(exchange)
             self._exchanges.put_back(exchange)
 
     async def _send_messages(
         self,
         request: HttpRequest,
         exchange: Exchange,
-        status_of: Callable[[str, bytes], int],
+        id: bytes | None,
         seconds: float | None,
     ) -> bool:
         """Send the items of an exchange up to the response; False if the client has disconnected."""
@@ -94,7 +79,9 @@ class ResponseSender:
             if request.gone:  # the caller decides about the remaining items, the response included
                 return False
             connection = exchange.connection
-            if connection.listening and not await self._guard.still_admits(request, connection.principal):
+            if connection.listening and not await request.is_still_admitted(
+                self._guard, connection.principal
+            ):
                 await request.more(b"", last=True)
                 return False
             item = exchange.next()
@@ -102,19 +89,20 @@ class ResponseSender:
                 woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
                 seconds = None
                 if not woken:
-                    if not request.begun:
+                    if not request.status:
                         await request.begin()
                     await request.more(KEEP_ALIVE)
                 continue
             kind, line = item
             if self.json_only and kind == MESSAGE:
                 continue
-            if not request.begun:
+            if not request.status:
                 if kind == SILENT:
                     await request.answer(202)
                     return True
                 if kind in (ANSWER, STOPPED):
-                    await request.answer(status_of(kind, line), line)
+                    status = 200 if id is None else 503 if kind == STOPPED else stateless_status(line, id)
+                    await request.answer(status, line)
                     return True
                 await request.begin()
             if line:
@@ -129,7 +117,7 @@ class ResponseSender:
         """Send the messages and the response of a request in a session. A disconnect does not cancel it: the
         client may resume the stream. `seconds`: to the first keep-alive comment; None: `stream_seconds`.
         """
-        session.begin(exchange)
+        session.running.add(exchange)
         self._exchanges.begin_in_session(exchange, request.share)
         request.watch(exchange.waiter.wake)
         try:
@@ -140,19 +128,16 @@ class ResponseSender:
         if answer is not None:
             session.put_back(exchange)
             kind, line = answer
-            if kind == SILENT:
-                await request.answer(202)
-                return
             # The request of a cancelled call had been accepted: its error is a JSON-RPC one. 404 and 503 are
             # for later requests (MCP 2025-11-25, transports: session management); clients give up on them.
-            await request.answer(200, line)
+            await request.answer(202 if kind == SILENT else 200, line)
             return
         reader = session.stream_of(exchange)
         if request.gone:
             reader.leave()
             return
         request.on_gone = reader.waiter.wake
-        await self.send_stream(request, session, reader, 0)
+        await self.send_stream(request, session, reader)
 
     async def _wait_for_response(
         self, request: HttpRequest, session: HttpSession, exchange: Exchange, seconds: float | None
@@ -160,32 +145,31 @@ class ResponseSender:
         """Wait for the response; None if a message precedes it, it takes long, or the client disconnects."""
         while True:
             item = exchange.peek()
-            if item is None and not request.gone:
-                woken = await exchange.waiter.wait(self.stream_seconds if seconds is None else seconds)
+            if item is None:
+                if request.gone or not await exchange.waiter.wait(
+                    self.stream_seconds if seconds is None else seconds
+                ):
+                    return None
                 seconds = None
-                if woken:
-                    continue
-            elif item is not None and item[0] in (ANSWER, STOPPED, SILENT):
+            elif item[0] in (ANSWER, STOPPED, SILENT):
                 return exchange.next()
-            elif item is not None and (
-                (item[0] == PAUSED and not session.primed) or (item[0] == MESSAGE and self.json_only)
-            ):
+            elif (item[0] == PAUSED and not session.primed) or (item[0] == MESSAGE and self.json_only):
                 exchange.next()
-                continue
-            return None
+            else:
+                return None
 
     async def send_stream(
-        self, request: HttpRequest, session: HttpSession, reader: Reader, seen: int, *, listens: bool = False
+        self, request: HttpRequest, session: HttpSession, reader: Reader, *, listens: bool = False
     ) -> None:
         """Send the events of a stream until it ends, the client disconnects, or a new reader takes over.
         `listens`: until its token is not valid any more, too."""
         try:
             await request.begin()
-            first = session.priming(reader, seen)
+            first = session.priming(reader)
             if first:
                 await request.more(first)
             while not request.gone:
-                ends = listens and not await self._guard.still_admits(request, session.principal)
+                ends = listens and not await request.is_still_admitted(self._guard, session.principal)
                 data = None if ends else reader.take()
                 if data is None:
                     await request.more(b"", last=True)

@@ -10,7 +10,9 @@ would not be 0), and let a TLS handshake take a minute.
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -44,7 +46,7 @@ TICK_SECONDS = 1.0
 
 
 class HttpServer(Transport):
-    """One process's server.
+    """One process's server. Of uvicorn's only the state and the Date header are used.
 
     `options` are uvicorn's. With `hot` false every request goes through the application. `front` is an
     application in front of `app`, and is stopped in its place; a `router` also receives requests from other
@@ -77,7 +79,9 @@ class HttpServer(Transport):
         self._on_ready = on_ready
         self._access = access
         self._options = options
-        self._server: Acceptor | None = None
+        self._server: uvicorn.Server | None = None
+        self._listeners: list[Any] = []
+        """Of asyncio.Server, with TLS of TlsListener."""
         self._monitor: ConnectionMonitor | None = None
         self._hot_path: HotPath | None = None
 
@@ -105,10 +109,36 @@ class HttpServer(Transport):
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if self._router is not None:
             await self._router.begin()
-        self._server = Acceptor(config, self._tls, self.limits.handshakes)
-        await self._server.startup(self.sockets)
+        config.load()
+        server = self._server = uvicorn.Server(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.lifespan.startup()
+        if server.lifespan.should_exit:
+            raise UsageError("http: the application could not start; see the log")
+        await server.on_tick(0)
+        make = partial(
+            protocol,
+            config=config,
+            server_state=server.server_state,
+            app_state=server.lifespan.state,
+            _loop=loop,
+        )
+        for listener in self.sockets:
+            self._listeners.append(await self._accepting(listener, make, config.backlog))
+        server.started = True
         if self._on_ready is not None:
             self._on_ready()
+
+    async def _accepting(
+        self, listener: socket.socket, make: Callable[[], Protocol], backlog: int
+    ) -> asyncio.Server | TlsListener:
+        """Accept connections from a socket; return an object with ``close()``."""
+        if self._tls is None:
+            loop = asyncio.get_running_loop()
+            return await loop.create_server(make, sock=listener, backlog=backlog)
+        from fastrpc.transports.http.handshakes import TlsListener
+
+        return TlsListener(listener, self._tls, make, self.limits.handshakes)
 
     async def wait_closed(self) -> None:
         """Never returns; runs uvicorn's timer, which updates the Date header."""
@@ -118,10 +148,11 @@ class HttpServer(Transport):
 
     async def stop_accepting(self) -> None:
         """Accept no new connections, and no new requests on the open ones."""
-        if self._server is not None:
-            self._server.stop_accepting()
-        for listener in self.sockets:
+        for listener in (*self._listeners, *self.sockets):
             listener.close()
+        if self._server is not None:
+            for connection in list(self._server.server_state.connections):
+                connection.shutdown()
 
     async def drain(self) -> None:
         await self._front.stop(None)
@@ -130,12 +161,27 @@ class HttpServer(Transport):
         """Answer requests in flight with an error, and close the connections after their responses."""
         await self._front.stop(0.0)
         if self._server is not None:
-            await self._server.close()
+            await self._close_connections(self._server)
         if self._router is not None:
             await self._router.close()
         if self._monitor is not None:
             self._monitor.close()
         refusals.flush()
+
+    async def _close_connections(self, server: uvicorn.Server) -> None:
+        """Close the connections after their responses are sent, bounded in time, and the application."""
+        state, loop = server.server_state, asyncio.get_running_loop()
+        deadline = loop.time() + LAST_SECONDS
+        while (state.connections or state.tasks) and loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(state.connections):
+            connection.transport.abort()
+        for task in list(state.tasks):
+            task.cancel()
+        if state.tasks:
+            await asyncio.wait(list(state.tasks), timeout=LAST_SECONDS)
+        if server.started:
+            await server.lifespan.shutdown()
 
     def _protocol(self, monitor: ConnectionMonitor, loop: asyncio.AbstractEventLoop) -> type[Protocol]:
         """Return the class of connections."""
@@ -163,81 +209,12 @@ class HttpServer(Transport):
             for connection in self._server.server_state.connections:
                 found = connection.transport.get_extra_info("socket")
                 sockets.append(-1 if found is None else found.fileno())
-            sockets += [each.fileno() for each in self._server.shaking_hands()]
+        if self._tls is not None:
+            for listener in self._listeners:
+                sockets += [each.fileno() for each in listener.under_way()]
         forks.replace(descriptor for descriptor in sockets if descriptor >= 0)
         if self._hot_path is not None:
             self._hot_path.let_go()
-
-
-class Acceptor(uvicorn.Server):
-    """Accepts connections for uvicorn's classes, with `tls` at most `handshakes` under way; closes them. Of
-    uvicorn's server only the state and the Date header are used."""
-
-    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None, handshakes: int) -> None:
-        super().__init__(config)
-        self._tls = tls
-        self._handshakes = handshakes
-        self._tls_listeners: list[TlsListener] = []
-        self._loop = asyncio.get_running_loop()
-        self.servers: list[Any] = []  # of asyncio.Server and TlsListener
-        config.load()
-        self.lifespan = config.lifespan_class(config)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await self.lifespan.startup()
-        if self.lifespan.should_exit:
-            raise UsageError("http: the application could not start; see the log")
-        await self.on_tick(0)
-        self.servers = [await self._listener_of(found) for found in sockets or ()]
-        self.started = True
-
-    async def _listener_of(self, listener: socket.socket) -> asyncio.Server | TlsListener:
-        """Accept connections from a socket; return an object with ``close()``."""
-        if self._tls is not None:
-            from fastrpc.transports.http.handshakes import TlsListener
-
-            tls_listener = TlsListener(listener, self._tls, self._new_connection, self._handshakes)
-            self._tls_listeners.append(tls_listener)
-            return tls_listener
-        return await self._loop.create_server(
-            self._new_connection, sock=listener, backlog=self.config.backlog
-        )
-
-    def shaking_hands(self) -> list[socket.socket]:
-        """Return the connections whose TLS handshakes are under way."""
-        return [connection for listener in self._tls_listeners for connection in listener.under_way()]
-
-    def _new_connection(self) -> asyncio.Protocol:
-        make: Any = self.config.http_protocol_class
-        connection: asyncio.Protocol = make(
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
-            _loop=self._loop,
-        )
-        return connection
-
-    def stop_accepting(self) -> None:
-        """Close the listeners, and each connection: now if it is idle, else after its response."""
-        for server in self.servers:
-            server.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-
-    async def close(self) -> None:
-        """Close the connections after their responses are sent, bounded in time, and the application."""
-        state = self.server_state
-        deadline = self._loop.time() + LAST_SECONDS
-        while (state.connections or state.tasks) and self._loop.time() < deadline:
-            await asyncio.sleep(0.01)
-        for connection in list(state.connections):
-            connection.transport.abort()
-        for task in list(state.tasks):
-            task.cancel()
-        if state.tasks:
-            await asyncio.wait(list(state.tasks), timeout=LAST_SECONDS)
-        if self.started:
-            await self.lifespan.shutdown()
 
 
 def _fit(limits: ConnectionLimits) -> None:
@@ -246,8 +223,6 @@ def _fit(limits: ConnectionLimits) -> None:
     An eighth is reserved for connections that are accepted before others are evicted: without a descriptor
     the system could not even accept a connection in order to refuse it.
     """
-    import resource
-
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return

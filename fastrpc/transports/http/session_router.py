@@ -2,10 +2,10 @@
 
 The system distributes connections over the workers; a session lives in one of them, whose number is in the
 session's id (`session_ids`). A request that arrives at another worker is forwarded over a Unix socket, in a
-folder with mode 0700, as frames with the events of ASGI. The worker that serves it checks it, as if it had
-arrived there. Requests of 2026-07-28 need no session and are never forwarded. Over the same sockets a worker
-sends its announcements (`fastrpc.engine.announcements`) to the other workers, which notify their clients in
-the same order.
+folder with mode 0700, as frames: the scope and the events of ASGI, in MessagePack. The worker that serves it
+checks it, as if it had arrived there. Requests of 2026-07-28 need no session and are never forwarded. Over
+the same sockets a worker sends its announcements (`fastrpc.engine.announcements`) to the other workers, which
+notify their clients in the same order.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from functools import partial
+
+from msgspec import msgpack
 
 from fastrpc import diagnostics
-from fastrpc.errors import ProtocolError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.transports.base import drained
+from fastrpc.transports.http.guard import Refused
 from fastrpc.transports.http.session_ids import worker_of
 from fastrpc.unix_sockets import SocketFolder
 
@@ -29,8 +32,25 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.request import HttpRequest
 
-HEAD, PART, LAST, ANNOUNCED = b"HPLA"
-LONGEST_FRAME = 1024 * 1024
+ANNOUNCED = "fastrpc.announced"
+"""The type of a frame with an announcement."""
+FORWARDED = (
+    "type",
+    "asgi",
+    "http_version",
+    "method",
+    "scheme",
+    "path",
+    "raw_path",
+    "root_path",
+    "query_string",
+    "headers",
+    "client",
+    "server",
+)
+"""The members of a scope that another worker receives."""
+MOST_UNREAD = 1024 * 1024
+"""Bytes that are read from another worker before they are used."""
 SHARE_SECONDS = 2.0
 """How long another worker may take to read announcements, in seconds. Behind it they are dropped, and the
 log says so."""
@@ -38,12 +58,6 @@ MOST_UNSENT = 16 * 1024 * 1024
 """Bytes of announcements that wait for another worker meanwhile."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
-
-
-class NoSession(ProtocolError):
-    """The worker that kept a session has ended, and the session with it."""
-
-    code = -32001
 
 
 class SessionRouter:
@@ -105,41 +119,29 @@ class SessionRouter:
     async def _forward(self, owner: int, scope: Mapped, receive: Receive, send: Send) -> None:
         """Have another worker serve a request, and forward its response."""
         try:
-            reader, writer = await asyncio.open_unix_connection(self._address(owner), limit=LONGEST_FRAME)
+            reader, writer = await asyncio.open_unix_connection(self._address(owner), limit=MOST_UNREAD)
         except OSError:
             await self._refuse(scope, receive, send)  # it has ended, and its sessions with it
             return
         sending = asyncio.ensure_future(_send_request(writer, scope, receive))
+        begun = False
         try:
-            await self._forward_response(reader, scope, receive, send)
+            while True:
+                try:
+                    message = await _frame(reader)
+                except (asyncio.IncompleteReadError, ConnectionError):
+                    break  # the worker has died, or the client has gone
+                begun = True
+                await send(message)
+                if message["type"] == "http.response.body" and not message.get("more_body", False):
+                    return
+            if begun:
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await self._refuse(scope, receive, send)
         finally:
             sending.cancel()
             writer.close()
-
-    async def _forward_response(
-        self, reader: asyncio.StreamReader, scope: Mapped, receive: Receive, send: Send
-    ) -> None:
-        begun = False
-        while True:
-            try:
-                kind, data = await _frame(reader)
-            except (asyncio.IncompleteReadError, ConnectionError):
-                break  # the worker has died, or the client has gone
-            if kind == HEAD:
-                head = json.loads(data)
-                headers = [
-                    (name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]
-                ]
-                await send({"type": "http.response.start", "status": head["status"], "headers": headers})
-                begun = True
-            else:
-                await send({"type": "http.response.body", "body": data, "more_body": kind == PART})
-                if kind == LAST:
-                    return
-        if begun:
-            await send({"type": "http.response.body", "body": b""})
-        else:
-            await self._refuse(scope, receive, send)
 
     async def _refuse(self, scope: Mapped, receive: Receive, send: Send) -> None:
         """Respond with 404: the session has ended with its worker."""
@@ -155,7 +157,7 @@ class SessionRouter:
         path = self._address(self._number)
         if os.path.exists(path):
             os.unlink(path)  # of the worker whose place this one takes
-        self._server = await asyncio.start_unix_server(self._take, path, limit=LONGEST_FRAME)
+        self._server = await asyncio.start_unix_server(self._take, path, limit=MOST_UNREAD)
 
     async def close(self) -> None:
         """Stop listening, and let requests that are being answered end within `CLOSE_SECONDS`."""
@@ -171,12 +173,12 @@ class SessionRouter:
         assert task is not None
         self._tasks.add(task)
         try:
-            kind, data = await _frame(reader)
-            if kind == ANNOUNCED:
-                await self._take_announcements(data, reader)
+            frame = await _frame(reader)
+            if frame["type"] == ANNOUNCED:
+                await self._take_announcements(frame, reader)
             else:
                 body = _Body(reader)
-                await self._app(_scope_of(data), body.receive, _Response(writer).send)
+                await self._app(frame, body.receive, partial(_respond, writer))
                 # Closing the socket before the whole body is read would lose the response.
                 await asyncio.wait_for(body.skip(), CLOSE_SECONDS)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.TimeoutError):
@@ -184,8 +186,6 @@ class SessionRouter:
         finally:
             self._tasks.discard(task)
             writer.close()
-
-    # --- announcements --------------------------------------------------------------------------------
 
     def share(self, announcement: bytes) -> None:
         """Send an announcement to the other workers. Thread-safe."""
@@ -227,18 +227,17 @@ class SessionRouter:
         reader, writer = await asyncio.open_unix_connection(self._address(other))
         try:
             for announcement in announcements:
-                _write(writer, ANNOUNCED, announcement)
+                _write(writer, {"type": ANNOUNCED, "announcement": announcement})
             writer.write_eof()
             await reader.read()  # it closes when it has taken all
         finally:
             writer.close()
 
-    async def _take_announcements(self, data: bytes, reader: asyncio.StreamReader) -> None:
-        """Handle an announcement, then read and handle those that follow it. Raises IncompleteReadError at
-        the end of the stream."""
+    async def _take_announcements(self, frame: Mapped, reader: asyncio.StreamReader) -> None:
+        """Handle an announcement and those that follow it. Raises IncompleteReadError at the end."""
         while True:
-            self._on_announcement(*json.loads(data))
-            _, data = await _frame(reader)
+            self._on_announcement(*json.loads(frame["announcement"]))
+            frame = await _frame(reader)
 
     def _address(self, number: int) -> str:
         return self._sockets.address(str(number))
@@ -260,98 +259,51 @@ class _Body:
     async def receive(self) -> Mapped:
         try:
             async with self._reading:
-                kind, data = await _frame(self._reader)
+                return await _frame(self._reader)
         except (asyncio.IncompleteReadError, ConnectionError):
             return {"type": "http.disconnect"}
-        return {"type": "http.request", "body": data, "more_body": kind == PART}
 
 
-class _Response:
+async def _respond(writer: asyncio.StreamWriter, message: Mapped) -> None:
     """The `send` of a request that another worker has forwarded."""
-
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
-        self._writer = writer
-
-    async def send(self, message: Mapped) -> None:
-        try:
-            if message["type"] == "http.response.start":
-                headers = [
-                    (name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]
-                ]
-                head = {"status": message["status"], "headers": headers}
-                _write(self._writer, HEAD, json.dumps(head).encode())
-            else:
-                _write_body(self._writer, message)
-            await self._writer.drain()
-        except ConnectionError:
-            pass  # the other worker has closed the socket: `receive` returns http.disconnect
+    try:
+        _write(writer, message)
+        await writer.drain()
+    except ConnectionError:
+        pass  # the other worker has closed the socket: `receive` returns http.disconnect
 
 
 async def _send_request(writer: asyncio.StreamWriter, scope: Mapped, receive: Receive) -> None:
     """Send a request to another worker: head and body as they arrive. Close if the client disconnects."""
-    head = {
-        "method": scope["method"],
-        "path": scope["path"],
-        "root_path": scope.get("root_path", ""),
-        "scheme": scope.get("scheme", "http"),
-        "query_string": scope.get("query_string", b"").decode("latin-1"),
-        "headers": [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]],
-        "client": scope.get("client"),
-        "server": scope.get("server"),
-    }
     try:
-        _write(writer, HEAD, json.dumps(head).encode())
+        _write(writer, {name: scope[name] for name in FORWARDED if name in scope})
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 writer.close()
                 return
-            _write_body(writer, message)
+            _write(writer, message)
             await writer.drain()
     except ConnectionError:
-        pass  # the worker has died: `_forward_response` responds with an error
+        pass  # the worker has died: `_forward` responds with an error
 
 
-def _scope_of(data: bytes) -> Mapped:
-    head = json.loads(data)
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": head["method"],
-        "scheme": head["scheme"],
-        "path": head["path"],
-        "raw_path": head["path"].encode("utf-8", "surrogateescape"),
-        "root_path": head["root_path"],
-        "query_string": head["query_string"].encode("latin-1"),
-        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head["headers"]],
-        "client": head["client"],
-        "server": head["server"],
-    }
-
-
-def _write_body(writer: asyncio.StreamWriter, message: Mapped) -> None:
-    body: bytes = message.get("body", b"")
-    last = LAST if not message.get("more_body", False) else PART
-    while len(body) > LONGEST_FRAME:
-        _write(writer, PART, body[:LONGEST_FRAME])
-        body = body[LONGEST_FRAME:]
-    _write(writer, last, body)
-
-
-def _write(writer: asyncio.StreamWriter, kind: int, data: bytes) -> None:
-    """Write a frame. Raises ConnectionResetError if the other worker has closed the socket, where uvloop
-    raises RuntimeError."""
+def _write(writer: asyncio.StreamWriter, message: Mapped) -> None:
+    """Write a frame. Raises ConnectionResetError on a closed socket, where uvloop raises RuntimeError."""
     if writer.is_closing():
         raise ConnectionResetError("the other worker has closed the socket")
-    writer.write(kind.to_bytes(1, "big") + len(data).to_bytes(4, "big") + data)
+    data = msgpack.encode(message)
+    writer.write(len(data).to_bytes(4, "big") + data)
 
 
-async def _frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+async def _frame(reader: asyncio.StreamReader) -> Mapped:
     """Read a frame. Raises IncompleteReadError at the end."""
-    head = await reader.readexactly(5)
-    return head[0], await reader.readexactly(int.from_bytes(head[1:], "big"))
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    message: Mapped = msgpack.decode(await reader.readexactly(size))
+    if "headers" in message:
+        message["headers"] = [tuple(pair) for pair in message["headers"]]
+    return message
 
 
 async def _refuse(request: HttpRequest) -> None:
-    await request.refuse(404, NoSession("Mcp-Session-Id: there is no such session"))
+    raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)

@@ -78,7 +78,7 @@ class SessionWire:
         self, request: HttpRequest, session: HttpSession, exchange: Exchange
     ) -> bytes | None:
         """Wait for the response to initialize; if the client disconnects, end the session and return None."""
-        session.begin(exchange)
+        session.running.add(exchange)
         request.watch(exchange.waiter.wake)
         try:
             while not request.gone:
@@ -98,17 +98,13 @@ class SessionWire:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
-        if kind in ("notification", "response"):
-            session.put_back(exchange)
-            await request.answer(202)
-        elif answer is not None:
-            session.put_back(exchange)
-            await request.answer(200, answer)
-        elif not exchange.waits:  # a batch without a request
-            session.put_back(exchange)
+        if kind not in ("notification", "response") and answer is None and exchange.waits:
+            return self._responses.send_in_session(request, session, exchange)
+        session.put_back(exchange)
+        if answer is None or kind in ("notification", "response"):
             await request.answer(202)
         else:
-            return self._responses.send_in_session(request, session, exchange)
+            await request.answer(200, answer)
         return None
 
     async def post_without_session(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
@@ -124,15 +120,13 @@ class SessionWire:
         exchange = self._exchanges.take(request.principal, version)
         answer = exchange.receive(body, request.entry)
         if answer is None and exchange.waits:
-            return self._responses.send(request, exchange, lambda kind, line: 200, cancel=False)
+            return self._responses.send(request, exchange, cancel=False)
         self._exchanges.put_back(exchange)
         await request.answer(200 if answer else 202, answer or b"")
         return None
 
     async def delete(self, request: HttpRequest) -> None:
-        """End a session. The response is sent before those of the calls that this cancels: the client may
-        disconnect after it.
-        """
+        """End a session; respond before the calls that this cancels do: the client may disconnect then."""
         session = self._session_of(request)
         self._sessions.remove(session)
         try:
@@ -149,7 +143,7 @@ class SessionWire:
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
-        await self._responses.send_stream(request, session, reader, reader.seen, listens=True)
+        await self._responses.send_stream(request, session, reader, listens=True)
 
 
 def check_version(given: str | None) -> str | None:

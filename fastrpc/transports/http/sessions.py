@@ -66,6 +66,7 @@ class HttpSession:
         """When a client should reconnect whose stream has ended."""
         self.bypass = Bypass()
         self.running: set[Exchange] = set()
+        """Those whose request is in flight, until `put_back`: the session is busy."""
         self._connect = connect
         self._loop = loop
         self._make_exchange = make_exchange
@@ -93,10 +94,8 @@ class HttpSession:
         """Whether a request is in flight, or a client reads the standalone stream."""
         return bool(self.running) or self.standalone.reader is not None
 
-    # --- requests ---------------------------------------------------------------------------------------
-
     def exchange(self) -> Exchange:
-        """Return an exchange for one request, to be passed to `begin` or `put_back`."""
+        """Return an exchange for one request, for `running` or `put_back`."""
         if self._idle:
             exchange = self._idle.pop()
             self._all_idle.release(exchange.kept_bytes)
@@ -105,10 +104,6 @@ class HttpSession:
             exchange = self._make_exchange(self._connect(main=self.dispatcher), self._loop)
         exchange.dispatcher.apply_session_state()
         return exchange
-
-    def begin(self, exchange: Exchange) -> None:
-        """Note that a request is in flight: the session is busy until `put_back`."""
-        self.running.add(exchange)
 
     def put_back(self, exchange: Exchange) -> None:
         """Reuse an exchange whose request is over; its later messages go to the standalone stream."""
@@ -131,8 +126,6 @@ class HttpSession:
     def _take_standalone(self, kind: str, line: bytes) -> None:
         if kind == MESSAGE:
             self.standalone.put(line)
-
-    # --- streams ----------------------------------------------------------------------------------------
 
     def stream_of(self, exchange: Exchange) -> Reader:
         """Make a stream of all items of an exchange, queued and later ones, and return its first reader.
@@ -174,11 +167,9 @@ class HttpSession:
             return None
         return stream.read_after(int(seen))
 
-    def priming(self, reader: Reader, seen: int) -> bytes:
+    def priming(self, reader: Reader) -> bytes:
         """Return the first bytes for a reader."""
-        return priming(f"{reader.stream.number}-{seen}", self.retry_ms) if self.primed else b""
-
-    # --- the end ----------------------------------------------------------------------------------------
+        return priming(f"{reader.stream.number}-{reader.seen}", self.retry_ms) if self.primed else b""
 
     def interrupt(self, reason: str) -> None:
         """Cancel the calls in flight, and answer each with an error."""
@@ -201,7 +192,7 @@ class HttpSession:
 
 
 class Sessions:
-    """The sessions of one server, and those of each principal, ordered by their last use."""
+    """The sessions of one server, and those of each principal ordered by their last use."""
 
     def __init__(
         self,
@@ -217,7 +208,7 @@ class Sessions:
         self._idle_seconds = idle_seconds
         self._per_caller = per_caller
         self._in_all = in_all
-        self._sessions: OrderedDict[str, HttpSession] = OrderedDict()
+        self._sessions: dict[str, HttpSession] = {}
         self._of_caller: dict[str, OrderedDict[str, HttpSession]] = {}
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
         self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
@@ -272,8 +263,7 @@ class Sessions:
             self.end(session)
             return None
         session.used = now
-        self._sessions.move_to_end(id)  # it is the last to go
-        self._of_caller[principal].move_to_end(id)
+        self._of_caller[principal].move_to_end(id)  # it is the last to go
         return session
 
     def end(self, session: HttpSession, reason: str = "The session has ended") -> None:
@@ -295,11 +285,8 @@ class Sessions:
         for session in list(self._sessions.values()):
             if session.busy:
                 session.used = monotonic()
-            elif self._is_idle(session):
+            elif monotonic() - session.used > self._idle_seconds:
                 self.end(session)
-
-    def _is_idle(self, session: HttpSession) -> bool:
-        return not session.busy and monotonic() - session.used > self._idle_seconds
 
     def _sweep_later(self, loop: AbstractEventLoop) -> None:
         self._sweep = loop.call_later(min(SWEEP_SECONDS, self._idle_seconds), self._swept, loop)
@@ -312,8 +299,6 @@ class Sessions:
                 session.rest()
         if self._sessions:
             self._sweep_later(loop)
-
-    # --- the server's end -------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
         for session in self._sessions.values():

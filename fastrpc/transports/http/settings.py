@@ -7,8 +7,10 @@ Options of the application (`fastrpc.transports.http.app`) are passed on.
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 from fastrpc.errors import UsageError
+from fastrpc.regular_files import check_regular, open_regular
 from fastrpc.transports.http.auth import CALLER_OPTIONS, take, token_from_environment
 from fastrpc.transports.http.sockets import Address
 
@@ -89,7 +91,9 @@ class HttpSettings:
                 "http: the address by which an authorization server's tokens name this server is needed: "
                 f"resource, --resource; it cannot be derived from {address}"
             )
-        self._check_libraries()
+        for name in ("uvicorn", "httptools"):
+            if find_spec(name) is None:
+                raise UsageError(MISSING.format(name))
         self.context()
         if self.trace is not None:
             from fastrpc.transports.trace import Trace
@@ -100,10 +104,7 @@ class HttpSettings:
 
     @classmethod
     def from_environment(cls, address: str, **options: Any) -> HttpSettings:
-        """Take the token and the signing key from the environment, unless they are given as options.
-
-        Raises UsageError.
-        """
+        """Take token and signing key from the environment, unless they are options. Raises UsageError."""
         given = {"token": token_from_environment(), "secret": take(SECRETS[1])}
         for name, value in given.items():
             if value and options.get(name) is None:
@@ -111,15 +112,10 @@ class HttpSettings:
         return cls(address, **options)
 
     def context(self) -> ssl.SSLContext | None:
-        """Return the TLS context, None without TLS.
-
-        Raises UsageError for files that cannot be read or do not fit.
-        """
+        """Return the TLS context, None without TLS. Raises UsageError for files that cannot be used."""
         if self.tls is None:
             return None
         import ssl
-
-        from fastrpc.regular_files import check_regular
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -156,8 +152,7 @@ class HttpSettings:
             raise UsageError(WITHOUT_TOKEN)
 
     def _check_access_log(self) -> None:
-        """Check that the access log can be opened; a new file is readable only by its owner. Raises
-        UsageError."""
+        """Raise UsageError if the access log cannot be opened; a new file is only for its owner."""
         if self.access_log_format not in ACCESS_LOG_FORMATS:
             raise UsageError(
                 f"http: access_log_format: expected {' or '.join(ACCESS_LOG_FORMATS)}, "
@@ -165,20 +160,11 @@ class HttpSettings:
             )
         if self.access_log in (None, "-"):
             return
-        from fastrpc.regular_files import open_regular
-
         self.access_log = os.path.abspath(self.access_log)
         try:
             os.close(open_regular(self.access_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
         except OSError as error:
             raise UsageError(f"http: access_log: {self.access_log}: {error.strerror}") from None
-
-    def _check_libraries(self) -> None:
-        from importlib.util import find_spec
-
-        for name in ("uvicorn", "httptools"):
-            if find_spec(name) is None:
-                raise UsageError(MISSING.format(name))
 
 
 def _secret(text: str | None) -> bytes:

@@ -14,11 +14,9 @@ from fastrpc.transports.http.remembered import CallerPlans
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from typing import Any
 
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
-    from fastrpc.errors import ProtocolError
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.interfaces import ServedDelegate, ServedDispatcher
 
@@ -34,8 +32,6 @@ class SharedConnection:
     call `busy` is cleared (`HotPath`).
     """
 
-    __slots__ = ("_delegate", "busy", "connection", "declined", "dispatcher", "id", "is_forked_child")
-
     def __init__(self, app: HttpApp, loop: AbstractEventLoop, version: str | None) -> None:
         self.dispatcher: ServedDispatcher = app.connect()
         if version is not None:
@@ -44,7 +40,7 @@ class SharedConnection:
         self._delegate: ServedDelegate = self.connection.delegate
         self.connection.dispatcher = self.connection.delegate = self
         self.connection.call_in_loop = lambda function: function()
-        self.connection.notify = _ignore  # no client receives notifications here
+        self.connection.notify = lambda line: None  # no client receives notifications here
         self.dispatcher.loop_runs(loop)
         self.connection.shared = True
         self.connection.generation = forks.generation
@@ -56,6 +52,9 @@ class SharedConnection:
         """Whether this is a child process, which answers nothing."""
         self.id: bytes | None = None
         """The id of a request that Python code has answered, perhaps with an error."""
+        self.has_current_plans = self._delegate.has_current_plans
+        self.call_ended = self._delegate.call_ended
+        self.binding_failed = self._delegate.binding_failed
         app.at_end.append(self.dispatcher.close)  # the server waits for its last connection to end
 
     def take_plans(self) -> None:
@@ -92,23 +91,7 @@ class SharedConnection:
         else:
             self.declined = True
 
-    def has_current_plans(self) -> bool:
-        """Whether the connection calls what exists now for the principal to which it is bound."""
-        return self._delegate.has_current_plans()
-
-    def call_ended(self, id: bytes, plan: Plan, result: Any, stateless: bool) -> str:
-        """A call has returned more than a plain value; return its outcome."""
-        return self._delegate.call_ended(id, plan, result, stateless)
-
     def call_failed(self, id: bytes, plan: Plan, error: BaseException, stateless: bool) -> str:
         """A call has raised; return its outcome."""
         self.id = id
         return self._delegate.call_failed(id, plan, error, stateless)
-
-    def binding_failed(self, error: BaseException) -> ProtocolError:
-        """A type's own conversion of an argument has failed; return the error for the client."""
-        return self._delegate.binding_failed(error)
-
-
-def _ignore(line: bytes) -> None:
-    """Drop a notification that belongs to no request: the connection belongs to no client."""

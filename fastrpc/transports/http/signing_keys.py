@@ -9,6 +9,8 @@ are imported by `import_libraries`, before the server starts, not by the first r
 from __future__ import annotations
 
 import asyncio
+import json
+from importlib import import_module
 from time import monotonic
 
 from fastrpc import diagnostics
@@ -98,9 +100,7 @@ class SigningKeys:
         return found
 
     def _fetch_again(self) -> None:
-        """Begin to fetch the keys, unless that was tried a moment ago: forged tokens must not cause a request
-        to the issuer each.
-        """
+        """Begin to fetch the keys, unless just tried: forged tokens must not cause a request each."""
         now = self._clock()
         pause = self.again_seconds
         if pause is None:
@@ -155,18 +155,11 @@ class KeySet(SigningKeys):
         self.again_seconds = again_seconds
 
     async def _locate(self, client: Any) -> list[Any]:
-        found = await document(self._client or client, self._address)
-        keys = None if found is None else found.get("keys")
-        if not isinstance(keys, list):
-            raise Unavailable("there is no key set at its address")
-        return keys
+        return await keys_at(self._client or client, self._address, "there is no key set at its address")
 
 
 def import_libraries(option: str = "--auth-server") -> None:
-    """Import the libraries now, so that no request waits for it. Raises UsageError if one is missing, which
-    names the `option` that needs it."""
-    from importlib import import_module
-
+    """Import the libraries before a request waits for them. Raises UsageError, with the `option`'s name."""
     for name in LIBRARIES:
         try:
             import_module(name)
@@ -199,6 +192,14 @@ def checked_address(address: str, *, loopback: bool = True) -> str:
     return match[1]
 
 
+async def keys_at(client: Any, address: str, trouble: str) -> list[Any]:
+    """Return the keys of a key set. Raises Unavailable, with `trouble` where there is none."""
+    keys = (await document(client, address) or {}).get("keys")
+    if not isinstance(keys, list):
+        raise Unavailable(trouble)
+    return keys
+
+
 async def document(client: Any, address: str) -> dict[str, Any] | None:
     """Return a JSON object, None where there is none. Raises Unavailable."""
     async with client.stream("GET", address, headers=JSON_HEADERS) as response:
@@ -210,14 +211,12 @@ async def document(client: Any, address: str) -> dict[str, Any] | None:
 
 async def json_of(response: Any) -> Any:
     """Return the JSON of a response that is being read, by httpx. Raises Unavailable."""
-    from json import loads
-
     data = b""
     async for part in response.aiter_raw():
         data += part
         if len(data) > LONGEST_DOCUMENT:
             raise Unavailable("its response is too long")
     try:
-        return loads(data)
+        return json.loads(data)
     except (ValueError, RecursionError):
         raise Unavailable("its response is not JSON") from None

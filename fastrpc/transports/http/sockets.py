@@ -1,16 +1,18 @@
 """Addresses to serve HTTP at, from their text to sockets that listen: ``HOST:PORT`` and ``unix:/path``.
 
 A name may have several addresses (``localhost`` is 127.0.0.1 and ::1): all get the same port. Port 0
-lets the system choose. Several workers get sockets of their own, among which Linux spreads the connections
-evenly (measured: one shared socket gave one worker of four between 1 and 62 of 64 connections, sockets of
-their own between 11 and 25). Only its owner can connect to a Unix socket. Accepting is left to `server`.
+lets the system choose. Several workers get separate sockets, among which Linux spreads the connections evenly
+(measured: one shared socket gave one worker of four between 1 and 62 of 64 connections, separate ones between
+11 and 25). Only its owner can connect to a Unix socket. Accepting is left to `server`.
 """
 
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
+import stat
 import sys
 
 from fastrpc.errors import UsageError
@@ -58,8 +60,6 @@ class Address:
         """Whether only this machine can reach it."""
         if self.path is not None or self.host.lower() == "localhost":
             return True
-        import ipaddress
-
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -112,29 +112,20 @@ def _listen_at_all(places: list[Place], workers: int) -> list[list[socket.socket
     else:
         sets = [sockets] * workers
     for found in {found for sockets in sets for found in sockets}:
-        found.listen(BACKLOG)
         found.setblocking(False)
     return sets
 
 
 def _bound(places: list[Place], *, shared: bool = False) -> list[socket.socket]:
-    """Return a socket for each place that the system has, all on one port. Raises OSError."""
+    """Return a socket that listens at each place that the system has, all on one port. Raises OSError."""
     sockets: list[socket.socket] = []
     missing: OSError | None = None
     port = 0
     for family, place in places:
-        found: socket.socket | None = None
+        address = (place[0], place[1] or port, *place[2:])
         try:
-            found = socket.socket(family, socket.SOCK_STREAM)
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if shared:
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            if family == socket.AF_INET6:
-                found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            found.bind((place[0], place[1] or port, *place[2:]))
+            found = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=shared)
         except OSError as error:
-            if found is not None:
-                found.close()
             if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                 missing = error  # localhost without IPv6
                 continue
@@ -173,28 +164,13 @@ def _listen_at_path(path: str) -> socket.socket:
     return listener
 
 
-def place_of(path: str) -> tuple[int, int, int] | None:
-    """Return a value that distinguishes the socket at a path from a later one, None if there is none."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns
-
-
 def _is_left_behind(address: str) -> bool:
-    from stat import S_ISSOCK
-
     try:
-        if not S_ISSOCK(os.lstat(address).st_mode):
-            return False
+        if stat.S_ISSOCK(os.lstat(address).st_mode):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.connect(address)
+    except ConnectionRefusedError:
+        return True
     except OSError:
-        return False
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(address)
-        except ConnectionRefusedError:
-            return True
-        except OSError:
-            return False
+        pass
     return False

@@ -6,6 +6,8 @@ the session ends with it. A client that does not read is disconnected when too m
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs
+
 from fastrpc.errors import InternalError, ParseError
 from fastrpc.transports.http.exchange import ANSWER, Exchange
 from fastrpc.transports.http.guard import Refused
@@ -69,8 +71,8 @@ class SseEndpoint:
         self._per_caller = per_caller
         self._in_all = in_all
         self._sessions: dict[str, SseSession] = {}
-        self.on_opened: Callable[[SseSession], object] | None = None
-        self.on_closed: Callable[[SseSession], object] | None = None
+        self.on_opened: Callable[[SseSession], object] = lambda session: None
+        self.on_closed: Callable[[SseSession], object] = lambda session: None
 
     @property
     def busy(self) -> bool:
@@ -92,8 +94,7 @@ class SseEndpoint:
             raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
         session = SseSession(request, self._app.exchanges.new())
         self._sessions[session.id] = session
-        if self.on_opened is not None:
-            self.on_opened(session)
+        self.on_opened(session)
         dispatcher = session.exchange.dispatcher
         dispatcher.principal = request.principal
         dispatcher.session.quota.outer = dispatcher.runtime.quotas.of(request.principal)
@@ -105,8 +106,7 @@ class SseEndpoint:
             await self._send(request, session)
         finally:
             del self._sessions[session.id]
-            if self.on_closed is not None:
-                self.on_closed(session)
+            self.on_closed(session)
             session.exchange.close()
 
     async def _send(self, request: HttpRequest, session: SseSession) -> None:
@@ -114,7 +114,7 @@ class SseEndpoint:
         while not request.gone:
             if exchange.overflowed:
                 raise Stalled
-            is_admitted = await self._app.guard.still_admits(session.request, session.principal)
+            is_admitted = await session.request.is_still_admitted(self._app.guard, session.principal)
             item = exchange.next() if is_admitted else None
             if item is not None:
                 if item[1]:
@@ -134,8 +134,6 @@ class SseEndpoint:
 
     async def post(self, request: HttpRequest) -> None:
         """Handle a message; its response is sent on the session's stream."""
-        from urllib.parse import parse_qs
-
         if request.method != "POST":
             raise Refused(405, f"{request.method:.40}: expected POST", headers=[(b"allow", b"POST")])
         given = parse_qs(request.query.decode("latin-1")).get("session_id", [])

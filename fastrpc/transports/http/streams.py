@@ -8,6 +8,7 @@ share; the oldest event is dropped. A new reader replaces the previous one.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 from fastrpc.transports.http.exchange import Waiter
 
@@ -23,15 +24,13 @@ PART_BYTES = 64 * 1024
 """Bytes of events that are sent together; further ones wait until the client has read these."""
 
 
+@dataclass(slots=True, eq=False)
 class StreamEvent:
     """A message on a stream; `line` is None once it has been dropped."""
 
-    __slots__ = ("line", "number", "stream")
-
-    def __init__(self, stream: EventStream, number: int, line: bytes) -> None:
-        self.stream = stream
-        self.number = number
-        self.line: bytes | None = line
+    stream: EventStream
+    number: int
+    line: bytes | None
 
 
 class Store:
@@ -68,7 +67,7 @@ class Store:
         while self._live > self._most_events or (self.bytes > self._most_bytes and self._live > 1):
             event = events.popleft()
             if event.line is not None:
-                event.stream.drop(event)
+                event.stream.drop()
         while events and events[0].line is None:
             events.popleft()
         if len(events) > 2 * self._live + 64:  # those dropped in the middle
@@ -89,7 +88,7 @@ class EventStream:
         self._store = store
         self._events: deque[StreamEvent] = deque()
         self.farewell = b""
-        self._discarded = False
+        self.discarded = False
 
     def put(self, line: bytes) -> None:
         """Add a message."""
@@ -105,32 +104,21 @@ class EventStream:
         self.farewell = farewell or self.farewell
         self.waiter.wake()
 
-    def drop(self, event: StreamEvent) -> None:
-        """Drop the content of an event, for which the store has no room."""
-        if self._events and self._events[0] is event:
-            self._events.popleft()
-        else:
-            self._events.remove(event)
-        self._store.remove(event)
+    def drop(self) -> None:
+        """Drop the oldest event."""
+        self._store.remove(self._events.popleft())
 
     def forget(self) -> None:
         """Drop all events."""
         while self._events:
-            self.drop(self._events[0])
+            self.drop()
 
     def discard(self) -> None:
         """End the stream, and keep only the events that the current reader has not received."""
-        self._discarded = True
+        self.discarded = True
         self.end()
         if self.reader is None:
             self.forget()
-
-    def leave(self, reader: Reader) -> None:
-        """The connection of a reader has closed."""
-        if self.reader is reader:
-            self.reader = None
-            if self._discarded:
-                self.forget()
 
     def pause(self) -> None:
         """End the reader's connection; the client is to reconnect later (MCP 2025-11-25: polling)."""
@@ -187,7 +175,11 @@ class Reader:
 
     def leave(self) -> None:
         """The connection has closed."""
-        self.stream.leave(self)
+        stream = self.stream
+        if stream.reader is self:
+            stream.reader = None
+            if stream.discarded:
+                stream.forget()
 
 
 def event_of(line: bytes, id: str | None = None) -> bytes:

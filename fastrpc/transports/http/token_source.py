@@ -25,9 +25,11 @@ class TokenSource(Protocol):
 
     def known(self, token: bytes) -> Admission | None:
         """Return the principal of a token if it is known without I/O, else None."""
+        return None
 
     async def find(self, token: bytes) -> Admission | None:
         """Return the principal of a token, None if this source does not know it.
 
         Raises InvalidToken, InsufficientScope, and Refused if the source is not available.
         """
+        return None

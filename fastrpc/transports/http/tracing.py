@@ -50,8 +50,8 @@ class TracedRequest:
         self._head = b"%b %b" % (scope["method"].encode(), scope["raw_path"])
         self._receive = receive
         self._send = send
-        self._body = b""
-        self._has_come = False
+        self._body: bytes | None = b""
+        """What has come of the request; None once its line is written."""
         self._status = b""
         self._is_stream = False
         self._answer = b""
@@ -59,7 +59,7 @@ class TracedRequest:
     async def receive(self) -> Mapped:
         """Return a part of the request; its line is written when it is complete."""
         message = await self._receive()
-        if message["type"] == "http.request" and not self._has_come:
+        if message["type"] == "http.request" and self._body is not None:
             self._body += message.get("body", b"")
             if not message.get("more_body", False):
                 self._come()
@@ -67,8 +67,7 @@ class TracedRequest:
 
     async def send(self, message: Mapped) -> None:
         """Send a part of the response. A request that is answered before it is complete has a line too."""
-        if not self._has_come:
-            self._come()
+        self._come()
         if message["type"] == "http.response.start":
             self._status = b"%d" % message["status"]
             self._is_stream = (b"content-type", EVENTS) in message["headers"]
@@ -77,9 +76,9 @@ class TracedRequest:
         await self._send(message)
 
     def _come(self) -> None:
-        self._has_come = True
-        self._line(b"<", self._head, self._body)
-        self._body = b""
+        if self._body is not None:
+            self._line(b"<", self._head, self._body)
+            self._body = None
 
     def _go(self, part: bytes, *, last: bool) -> None:
         if self._is_stream:

@@ -14,9 +14,13 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from math import inf
 from time import monotonic
 
-from fastrpc import diagnostics
+from fastrpc import diagnostics, forks
 from fastrpc.errors import DefinitionError, UsageError
 from fastrpc.transports.http.process import WorkerGroup, receive_byte, serve
 from fastrpc.transports.http.signals import SignalWriter
@@ -37,18 +41,18 @@ OVERTIME_SECONDS = 6.0
 """Seconds that a worker may take to end besides its grace period; then it is killed."""
 
 
+@dataclass(eq=False)
 class Worker:
     """One worker: a number, and the process that has it now."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.pid = 0
-        self.channel: socket.socket | None = None
-        self.ready = False
-        self.begun = 0.0
-        self.young_deaths = 0
-        self.begins_at: float | None = 0.0
-        """When the next process with this number is started; None while there is one."""
+    number: int
+    pid: int = 0
+    channel: socket.socket | None = None
+    ready: bool = False
+    begun: float = 0.0
+    young_deaths: int = 0
+    begins_at: float = 0.0
+    """When the next process with this number is started; `inf` while there is one."""
 
 
 class Workers:
@@ -75,15 +79,12 @@ class Workers:
 
     def run(self) -> None:
         """Manage the workers until a signal ends them. Raises UsageError; SystemExit if they cannot start."""
-        import tempfile
-        import threading
-
         if threading.active_count() > 1:
             raise UsageError(
                 f"http: workers: {threading.active_count() - 1} thread(s) run already, which a fork would "
                 "lose; begin them in the server's lifespan"
             )
-        others = (signal.SIGUSR1,) if self._settings.stats and hasattr(signal, "SIGUSR1") else ()
+        others = (signal.SIGUSR1,) if self._settings.stats else ()
         with (
             tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder,
             SignalWriter(*others) as self._signals,
@@ -105,7 +106,7 @@ class Workers:
             for number in self._signals.take():
                 if number == signal.SIGCHLD:
                     self._reap()
-                elif number == getattr(signal, "SIGUSR1", None):
+                elif number == signal.SIGUSR1:
                     self._signal_all(number)  # each prints its own statistics
                 else:
                     self._end()
@@ -116,14 +117,8 @@ class Workers:
     def _wait_seconds(self) -> float:
         if self._ends:
             return max(0.0, self._killed_at - monotonic())
-        times = [
-            worker.begins_at
-            for worker in self._workers
-            if worker.begins_at is not None and self._may_begin(worker)
-        ]
-        return max(0.0, min(times) - monotonic()) if times else LONGEST_WAIT
-
-    # --- begin --------------------------------------------------------------------------------------------
+        times = [worker.begins_at for worker in self._workers if self._may_begin(worker)]
+        return min(max(0.0, min(times, default=inf) - monotonic()), LONGEST_WAIT)
 
     def _may_begin(self, worker: Worker) -> bool:
         """Whether a worker may start: the first starts alone, so that an error is reported once."""
@@ -131,8 +126,7 @@ class Workers:
 
     def _begin_due(self) -> None:
         for worker in self._workers:
-            due = worker.begins_at
-            if due is not None and self._may_begin(worker) and due <= monotonic():
+            if self._may_begin(worker) and worker.begins_at <= monotonic():
                 self._begin(worker)
 
     def _begin(self, worker: Worker) -> None:
@@ -145,7 +139,7 @@ class Workers:
             ours.close()
             self._run_worker(worker, theirs)
         theirs.close()
-        worker.channel, worker.begun, worker.begins_at, worker.ready = ours, monotonic(), None, False
+        worker.channel, worker.begun, worker.begins_at, worker.ready = ours, monotonic(), inf, False
         self._selector.register(ours, selectors.EVENT_READ)
 
     def _run_worker(self, worker: Worker, channel: socket.socket) -> None:
@@ -160,12 +154,7 @@ class Workers:
             diagnostics.write("error", f"worker {worker.number} failed", error)
         finally:
             diagnostics.finish()
-            for stream in (sys.stdout, sys.stderr):
-                try:
-                    stream.flush()
-                except (AttributeError, OSError):
-                    pass
-            os._exit(code)
+            forks.leave(SystemExit(code))
 
     def _leave_to_parent(self, worker: Worker) -> None:
         """Close the parent's descriptors, so that its death is noticed, and the other workers' sockets."""
@@ -195,8 +184,6 @@ class Workers:
             sys.stderr.write("fastrpc: " + " ".join(str(error).split()) + "\n")
             return 2
         return 0
-
-    # --- events -------------------------------------------------------------------------------------------
 
     def _on_readable(self, worker: Worker) -> None:
         """A worker is ready, or has closed its end; SIGCHLD reports its death."""
@@ -253,8 +240,6 @@ class Workers:
                 "error", f"worker {worker.number} (process {pid}) ended {how}; another one takes its place"
             )
             worker.begins_at = monotonic() + pause
-
-    # --- end ----------------------------------------------------------------------------------------------
 
     def _end(self) -> None:
         """End all workers: with the grace period; the second time, without; the third, by SIGKILL."""
