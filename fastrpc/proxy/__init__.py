@@ -353,7 +353,7 @@ class UpstreamServer:
             self._wants_login = False
             self.reached = True
             self._client = client
-            if self._target.forwards:
+            if self._target.starts:
                 self.route.stream, self.route.version = client.stream, client.version
             self.features.connect(client)
             self._subscriptions.connect(client if self._can_subscribe else None)
@@ -365,7 +365,7 @@ class UpstreamServer:
 
     def _retry_in(self, seconds: float) -> None:
         """Schedule reconnection attempts to a server at a URL, so that clients receive its changes."""
-        if self._target.comes_back and not self._retrying and not self._wants_login:
+        if not self._target.starts and not self._retrying and not self._wants_login:
             self._retrying = True
             self._spawn(self._retry(seconds))
 
