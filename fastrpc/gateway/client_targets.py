@@ -11,7 +11,7 @@ import os
 
 from fastrpc.client.config import entry_of, read_servers, servers_in
 from fastrpc.errors import DefinitionError, InvalidConfig
-from fastrpc.gateway.member import warn_of_unmatched
+from fastrpc.gateway.member import proxy_with, warn_of_unmatched
 from fastrpc.gateway.names import STYLES
 
 TYPE_CHECKING = False
@@ -82,8 +82,8 @@ def _only(name: str, raw: Any, options: ClientOptions) -> tuple[Any, ClientOptio
 def restricted(name: str, entry: ServerEntry, options: Mapping[str, Any]) -> tuple[Server, dict[str, Any]]:
     """Return a proxy with the tools that an entry allows, and the options of its client. The standard error
     of a command is always forwarded. Raises InvalidConfig."""
-    from fastrpc.processes import environment
-    from fastrpc.server import Server
+    from fastrpc.client.http.address import Remote
+    from fastrpc.proxy.targets import COMMAND_OPTIONS
     from fastrpc.version import __version__
 
     rest: dict[str, Any] = {**options}
@@ -91,15 +91,12 @@ def restricted(name: str, entry: ServerEntry, options: Mapping[str, Any]) -> tup
     given = {"name": about.get("name", "fastrpc"), "version": about.get("version", __version__)}
     if "start_seconds" in rest:
         given["start_seconds"] = rest["start_seconds"]
-    if entry.url:
-        from fastrpc.client.http.address import Remote
-
-        given |= {option: rest.pop(option) for option in Remote.OPTIONS if option in rest}
-    else:
-        given |= {"cwd": rest.pop("cwd"), "env": environment(rest.pop("env"))}
+    if not entry.url:
         rest.pop("stderr", None)
+    known = Remote.OPTIONS if entry.url else COMMAND_OPTIONS
+    taken = {option: rest.pop(option) for option in known if option in rest}
     try:
-        server = Server.proxy(entry.target, **given)
+        server = proxy_with(entry, taken, **given)
     except DefinitionError as error:
         raise InvalidConfig(str(error).removeprefix("proxy: ")) from None
     server._upstream.shows_itself = True

@@ -12,7 +12,7 @@ from fastrpc.errors import DefinitionError, InvalidConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from fastrpc.client.config import ServerEntry
@@ -140,14 +140,20 @@ def _proxy_of(
     name: str, entry: ServerEntry, start_seconds: float, folder: str | None, version: str
 ) -> Server:
     """Return a proxy of the server of an expanded entry. Raises DefinitionError."""
+    options: dict[str, Any] = {**entry.options}
+    if not entry.url:
+        options["cwd"] = entry.cwd or folder
+    server = proxy_with(entry, options, name=CLIENT_NAME, version=version, start_seconds=start_seconds)
+    server._upstream.shown = name
+    return server
+
+
+def proxy_with(entry: ServerEntry, options: Mapping[str, Any], **about: Any) -> Server:
+    """Return a proxy of the server of an entry, with these options of its target. Raises DefinitionError."""
     from fastrpc.processes import environment
     from fastrpc.server import Server
 
-    options: dict[str, Any] = {"name": CLIENT_NAME, "version": version, "start_seconds": start_seconds}
     if entry.url:
-        server = Server.proxy(entry.url, **entry.url_options, **options)
-    else:
-        command, variables = [entry.command, *entry.args], environment(entry.env)
-        server = Server.proxy(command, cwd=entry.cwd or folder, env=variables, **options)
-    server._upstream.shown = name
-    return server
+        return Server.proxy(entry.url, **options, **about)
+    command = [entry.command, *entry.args]
+    return Server.proxy(command, cwd=options["cwd"], env=environment(options["env"]), **about)
