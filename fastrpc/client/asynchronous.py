@@ -26,7 +26,6 @@ from fastrpc.protocol.versions import SERVER_KEY, STATELESS, VERSIONS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from types import TracebackType
     from typing import Any
 
     from typing_extensions import Self, Unpack
@@ -100,16 +99,14 @@ class AsyncClient(ToolCaller):
         await self.connect()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     async def connect(self) -> None:
         """Connect to the server and negotiate the version. Raises ClientError."""
         self._is_wanted = True
         self._loop = asyncio.get_running_loop()
-        self._stream = self._new_stream()
+        self._stream = ClientStream()
         self._session_or_none = session = self._new_session(self._stream)
         self._transport = self._make_transport()
         try:
@@ -124,9 +121,6 @@ class AsyncClient(ToolCaller):
             await self._leave(ConnectionLost(str(error)))
             raise
         self._is_open = True
-
-    def _new_stream(self) -> ClientStream:
-        return ClientStream()
 
     def _new_session(self, stream: ClientStream) -> Session:
         if self._client_info is None:

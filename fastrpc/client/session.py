@@ -132,7 +132,9 @@ class Session:
 
     async def _discover(self, seconds: float, must: bool) -> bool:
         """Return whether the server supports 2026-07-28. `must`: raise ClientError if it does not."""
-        self._be_stateless(STATELESS)
+        self.version = STATELESS
+        self._transport.set_version(STATELESS)
+        self.stream.set_envelope(self.envelope())
         try:
             found = await self._ask_for_versions(seconds)
         except (RemoteError, RequestTimeout, InvalidAnswer):
@@ -168,11 +170,6 @@ class Session:
             # The error lists the version that it refused: the server supports it after all.
             found = await self.request("server/discover", timeout_seconds=seconds)
         return found
-
-    def _be_stateless(self, version: str) -> None:
-        self.version = version
-        self._transport.set_version(version)
-        self.stream.set_envelope(self.envelope())
 
     async def _initialize(self, version: str, seconds: float) -> None:
         """Run the handshake (MCP up to 2025-11-25: lifecycle). Raises ClientError."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 PORTS = {"http": 80, "https": 443}
@@ -13,25 +14,12 @@ IN_PATHS = "!$%&'()*+,-./:;=@[\\]^_|~"
 IN_QUERIES = IN_PATHS + "?`{}"
 
 
-class Origin:
+class Origin(NamedTuple):
     """A scheme, a host and a port (RFC 9110, 4.3.1): the same origin is the same server."""
 
-    __slots__ = ("host", "port", "scheme")
-
-    def __init__(self, scheme: str, host: str, port: int) -> None:
-        self.scheme = scheme
-        self.host = host
-        self.port = port
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Origin) and self._parts == other._parts
-
-    def __hash__(self) -> int:
-        return hash(self._parts)
-
-    @property
-    def _parts(self) -> tuple[str, str, int]:
-        return self.scheme, self.host, self.port
+    scheme: str
+    host: str
+    port: int
 
 
 def origin_of(url: str) -> Origin:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
+    from fastrpc.proxy import UpstreamServer
     from fastrpc.server import Server
 
 START_SECONDS = 30.0
@@ -335,15 +336,17 @@ class Gateway:
 
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource at the server that has it."""
-        owner = self.catalogue.owner_of("resource", uri)
-        if owner is not None and owner.upstream is not None:
-            owner.upstream.watch(uri)
+        if (upstream := self._upstream_of(uri)) is not None:
+            upstream.watch(uri)
 
     def unwatch(self, uri: str) -> None:
         """End a subscription at the server that has the resource, after the last client has ended its own."""
+        if (upstream := self._upstream_of(uri)) is not None:
+            upstream.unwatch(uri)
+
+    def _upstream_of(self, uri: str) -> UpstreamServer | None:
         owner = self.catalogue.owner_of("resource", uri)
-        if owner is not None and owner.upstream is not None:
-            owner.upstream.unwatch(uri)
+        return None if owner is None else owner.upstream
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
         """Forward a client's notification to all running servers: it does not name a server."""

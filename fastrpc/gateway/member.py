@@ -144,7 +144,7 @@ def _proxy_of(
     if not entry.url:
         options["cwd"] = entry.cwd or folder
     server = proxy_with(entry, options, name=CLIENT_NAME, version=version, start_seconds=start_seconds)
-    server._upstream.shown = name
+    server._upstream.target.shown = name
     return server
 
 

@@ -10,6 +10,8 @@ servers. In globs only ``*`` and ``?`` are special (`fastrpc.globs`). Pure.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc.errors import InvalidConfig, suggestion
 from fastrpc.globs import composed, matches
 
@@ -20,20 +22,18 @@ if TYPE_CHECKING:
 ANY = "*"
 
 
+@dataclass(eq=False, slots=True)
 class Pattern:
     """A glob of a server's name and one of a tool's name. If the former is "", the pattern applies to every
     server, and to listed names too. `text`: what the user has written. `is_exact`: the server's name is not a
     glob, though it may look like one."""
 
-    __slots__ = ("glob", "is_exact", "is_used", "server", "text")
-
-    def __init__(self, server: str, glob: str, text: str, *, is_exact: bool = False) -> None:
-        self.server = server
-        self.is_exact = is_exact
-        self.glob = glob
-        self.text = text
-        self.is_used = False
-        """Whether it has matched something."""
+    server: str
+    glob: str
+    text: str
+    is_exact: bool = False
+    is_used: bool = False
+    """Whether it has matched something."""
 
     def matches(self, server: str, names: tuple[str, ...]) -> bool:
         """Whether it matches a tool; `names[0]` is the server's name for it, the others are listed names."""

@@ -110,7 +110,9 @@ class StatusReporter:
 
     def __init__(self, state_folder: str, health: Health) -> None:
         self._health = health
-        folder = _private(os.path.join(state_folder, FOLDER))
+        folder = os.path.join(state_folder, FOLDER)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _check(folder)
         # Processes in containers that share the folder may have the same id.
         name = f"{os.getpid()}-{os.urandom(4).hex()}"
         place = os.path.join(folder, name)
@@ -240,13 +242,6 @@ def _question(address: str) -> Iterator[_Question]:
     except OSError:  # its backlog is full
         question.answer = question.end()
     yield question
-
-
-def _private(folder: str) -> str:
-    """Create a folder that only this user may use, and return its path. Raises OSError."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    _check(folder)
-    return folder
 
 
 def _check(folder: str) -> None:

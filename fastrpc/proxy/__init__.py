@@ -140,7 +140,7 @@ class UpstreamServer:
         start_seconds: float = START_SECONDS,
     ) -> None:
         self._server = server
-        self._target = target
+        self.target = target
         self._start_seconds = start_seconds
         self.reached = False
         """Whether a connection has ever succeeded."""
@@ -179,15 +179,6 @@ class UpstreamServer:
         self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
 
-    @property
-    def shown(self) -> str:
-        """The name of the upstream in messages."""
-        return self._target.shown
-
-    @shown.setter
-    def shown(self, name: str) -> None:
-        self._target.shown = name
-
     declares_everything = False
     """The capabilities that are declared are those of the upstream, which is known by then."""
 
@@ -202,7 +193,7 @@ class UpstreamServer:
     @property
     def pid(self) -> int:
         """The process id of an upstream that was started and runs; else 0."""
-        return 0 if self._client is None else self._client.pid
+        return 0 if self._client is None else self._client.transport.pid
 
     @property
     def known(self) -> bool:
@@ -327,20 +318,20 @@ class UpstreamServer:
     async def _start(self) -> UpstreamClient:
         client: UpstreamClient | None = None
         try:
-            client = self._target.connect(self, self._initialize_params())
-            limit = self._start_seconds + self._target.login_seconds
+            client = self.target.connect(self, self._initialize_params())
+            limit = self._start_seconds + self.target.login_seconds
             on_slow = self.on_slow if self.failure is None else None
-            await in_time(self._initialize(client), limit, lambda: client.awaited, on_slow)
+            await in_time(self._initialize(client), limit, lambda: client.session.awaited, on_slow)
             if client.ended is not None:
                 raise ToolError(client.ended)
         except Exception as error:  # an invalid response may raise anything, and callers must not hang
             reason = self._failure_reason(client, error)
-            shown = self._target.shown
+            shown = self.target.shown
             where = "" if shown in reason else f" ({shown})"
             failure = f"the upstream server{where} cannot be used: {reason}"
             diagnostics.write("info" if self.failure == failure else "error", failure)
             self.failure, self.reason = failure, reason
-            self.last_lines = [] if client is None else client.last_lines
+            self.last_lines = [] if client is None else client.transport.last_lines
             self._failed_at = monotonic()
             self.since = time()
             self._wants_login = isinstance(error, LoginFailed)
@@ -353,8 +344,8 @@ class UpstreamServer:
             self._wants_login = False
             self.reached = True
             self._client = client
-            if self._target.starts:
-                self.route.stream, self.route.version = client.stream, client.version
+            if self.target.starts:
+                self.route.stream, self.route.version = client.stream, client.session.version
             self.features.connect(client)
             self._subscriptions.connect(client if self._can_subscribe else None)
             return client
@@ -365,7 +356,7 @@ class UpstreamServer:
 
     def _retry_in(self, seconds: float) -> None:
         """Schedule reconnection attempts to a server at a URL, so that clients receive its changes."""
-        if not self._target.starts and not self._retrying and not self._wants_login:
+        if not self.target.starts and not self._retrying and not self._wants_login:
             self._retrying = True
             self._spawn(self._retry(seconds))
 
@@ -451,8 +442,8 @@ class UpstreamServer:
         if self._client is client:
             self._forget_client()
             self.last_end, self.since = reason, time()
-            self.last_lines = client.last_lines
-            shown = self._target.shown
+            self.last_lines = client.transport.last_lines
+            shown = self.target.shown
             diagnostics.write("warning", f"the connection to the upstream server ({shown}) is lost: {reason}")
             self._spawn(client.leave())
             self._retry_in(0.0)

@@ -33,31 +33,20 @@ async def read_list(
 ) -> dict[str, dict[str, Any]]:
     """Return the entries of all pages, by their `key`. Raises ToolError if the connection is lost or the time
     is over; if the list `is_needed`, RemoteError, UnreadableAnswer and InvalidAnswer too."""
-    with TimeLimit(seconds, lambda: ToolError(f"{method} is not answered within {seconds:g} s")):
-        return await _read_pages(client, method, member, key, is_needed, log)
-
-
-async def _read_pages(
-    client: UpstreamClient,
-    method: str,
-    member: str,
-    key: str,
-    is_needed: bool,
-    log: Callable[[str], object],
-) -> dict[str, dict[str, Any]]:
     listed: dict[str, dict[str, Any]] = {}
     pages = FollowedPages(method, "the upstream server")
     params: dict[str, Any] | None = {}
-    while params is not None:
-        try:
-            result = await client.request(method, params)
-            listed.update((raw[key], raw) for raw in entries_of(method, result, member, log))
-        except (UpstreamError, UnreadableAnswer, InvalidAnswer) as error:
-            if isinstance(error, UpstreamError) and error.code == MethodNotFound.code:
-                break  # for example resources without templates
-            if is_needed:
-                raise
-            log(f"{method} is left out: {error}")
-            break
-        params = pages.next(result)
+    with TimeLimit(seconds, lambda: ToolError(f"{method} is not answered within {seconds:g} s")):
+        while params is not None:
+            try:
+                result = await client.request(method, params)
+                listed.update((raw[key], raw) for raw in entries_of(method, result, member, log))
+            except (UpstreamError, UnreadableAnswer, InvalidAnswer) as error:
+                if isinstance(error, UpstreamError) and error.code == MethodNotFound.code:
+                    break  # for example resources without templates
+                if is_needed:
+                    raise
+                log(f"{method} is left out: {error}")
+                break
+            params = pages.next(result)
     return listed

@@ -100,9 +100,9 @@ class UpstreamClient:
         self.ended: str | None = None
         """Why the connection has ended; None while it is open."""
         self._version = version
-        self._transport = transport
+        self.transport = transport
         self.stream = stream = ClientStream()
-        self._session = Session(
+        self.session = Session(
             stream,
             Handlers(),
             client_info=initialize_params["clientInfo"],
@@ -118,44 +118,24 @@ class UpstreamClient:
         self._changes: Listening | None = None
 
     @property
-    def version(self) -> str:
-        """The protocol version of the session."""
-        return self._session.version
-
-    @property
     def stateless(self) -> bool:
         """Whether the server uses the stateless protocol (2026-07-28), which returns input requests in
         results."""
-        return self._session.version == STATELESS
-
-    @property
-    def pid(self) -> int:
-        """The process id of a server that was started; else 0."""
-        return self._transport.pid
-
-    @property
-    def last_lines(self) -> list[str]:
-        """What a server that was started wrote to its standard error last, secrets masked."""
-        return self._transport.last_lines
+        return self.session.version == STATELESS
 
     # --- connecting -----------------------------------------------------------------------------------
-
-    @property
-    def awaited(self) -> str:
-        """What the connection waits for; "" for nothing."""
-        return self._session.awaited
 
     async def initialize(self) -> dict[str, Any]:
         """Initialize the connection, and return the server's InitializeResult or DiscoverResult. Raises
         ToolError and RemoteError."""
         try:
-            await self._transport.open(self.stream, self._on_lost)
+            await self.transport.open(self.stream, self._on_lost)
             self.stream.attach(self.loop)
-            await self._session.begin(self._version, HANDSHAKE_SECONDS, self._transport)
+            await self.session.begin(self._version, HANDSHAKE_SECONDS, self.transport)
         except ClientError as error:
             raise translated(error) from None
-        self._transport.on_gap = self.owner.relist
-        found = self._session.info
+        self.transport.on_gap = self.owner.relist
+        found = self.session.info
         found["capabilities"] = _capabilities_of(found.get("capabilities"))
         if self.stateless:
             meta = found.get("_meta")
@@ -208,7 +188,7 @@ class UpstreamClient:
     def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification of a client, if the server reads any."""
         try:
-            self._session.notify(method, with_carried_meta(params))
+            self.session.notify(method, with_carried_meta(params))
         except ClientError as error:
             diagnostics.write("info", f"the upstream server does not get {method:.200}: {error}")
 
@@ -216,7 +196,7 @@ class UpstreamClient:
         """Return the ``_meta`` of the next request."""
         meta: dict[str, Any] = {}
         if self.stateless:
-            meta = self._session.envelope()
+            meta = self.session.envelope()
             if context is not None:  # each request may come from a different client
                 declared = context.client_capabilities
                 capabilities = {name: declared[name] for name in FROM_CLIENT if name in declared}
@@ -302,15 +282,15 @@ class UpstreamClient:
 
     async def _listen(self) -> None:
         """Open a stream with the current filter; close the previous one after the acknowledgement."""
-        before, self._changes = self._changes, _Changes(self._session, dict(self._filter), self.owner)
+        before, self._changes = self._changes, _Changes(self.session, dict(self._filter), self.owner)
         try:
             await self._changes.__aenter__()
         except (ConnectionLost, TimeoutError) as error:
             diagnostics.write(
                 "warning", f"the upstream server has not acknowledged subscriptions, trying again: {error}"
             )
-            self._session.listening.append(self._changes)
-            self._session.spawn(self._changes.open_again())
+            self.session.listening.append(self._changes)
+            self.session.spawn(self._changes.open_again())
         except ClientError as error:
             diagnostics.write("info", f"the upstream server refused the subscriptions: {error}")
         if before is not None:
@@ -323,7 +303,7 @@ class UpstreamClient:
         if message["method"] == "ping":
             self.stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
             return
-        of = self._transport.answering
+        of = self.transport.answering
         call = self._latest_call() if of is None else self._call_of(of)
         if call is not None and call.ask(message):
             return
@@ -345,11 +325,11 @@ class UpstreamClient:
         if method == "notifications/cancelled":
             self._withdraw(params)
             return
-        for listening in self._session.listening:
+        for listening in self.session.listening:
             listening.take(message, params)
         call = None
         if method in OF_CALLS or method not in OWN_NOTIFICATIONS:
-            of = self._transport.answering
+            of = self.transport.answering
             call = (None if of is None else self._call_of(of)) or self._latest_call()
         self.owner.on_notification(method, params, None if call is None else call.context)
 
@@ -386,9 +366,9 @@ class UpstreamClient:
         """Handle a lost connection: refuse new requests, and fail those that can no longer be answered."""
         if self.ended is None:
             self.ended = str(error)
-            self._session.lost = error
+            self.session.lost = error
             self.owner.on_end(self, self.ended)
-            if not self._transport.still_answers:
+            if not self.transport.still_answers:
                 self._fail_all(self.ended)
 
     def _fail_all(self, reason: str) -> None:
@@ -398,10 +378,10 @@ class UpstreamClient:
     async def leave(self) -> None:
         """Close the connection, within seconds."""
         if self.ended is not None:
-            await self._session.drain()  # let pending requests finish with their own errors
+            await self.session.drain()  # let pending requests finish with their own errors
         self._fail_all(self.ended or "closed by the proxy")
-        await self._session.end()
-        await self._transport.close()
+        await self.session.end()
+        await self.transport.close()
         self.stream.detach()
 
 

@@ -18,6 +18,7 @@ import asyncio
 import os
 import select
 from time import monotonic
+from typing import NamedTuple
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -109,14 +110,6 @@ class Response:
                 return value.decode("utf-8", "surrogateescape")
         return None
 
-    def wait_shortly(self, connections: Iterable[HttpConnection]) -> None:
-        """Without a running loop: wait a moment for the response, unless another of these connections has
-        data for the loop to read."""
-        mine = self._connection
-        if mine is not None:
-            others = [each.descriptor for each in connections if each is not mine and not each.is_idle]
-            mine.wait_shortly(self, others)
-
     async def settled(self) -> None:
         """Wait for the head, or for all of a JSON body. Raises BrokenConnection and OSError."""
         while not self.is_settled:
@@ -166,17 +159,14 @@ class Response:
             self._waiter.set_result(None)
 
 
-class _KnownHead:
+class _KnownHead(NamedTuple):
     """A head that has arrived in one piece, and the result of parsing it."""
 
-    __slots__ = ("bytes", "headers", "kind", "length", "reason")
-
-    def __init__(self, head: bytes, length: int, response: Response) -> None:
-        self.bytes = head
-        self.length = length
-        self.kind = response.kind
-        self.reason = response.reason
-        self.headers = tuple(response.headers)
+    head: bytes
+    length: int
+    kind: str
+    reason: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
 
 
 def known_head(first: bytes, response: Response) -> _KnownHead | None:
@@ -195,7 +185,8 @@ def known_head(first: bytes, response: Response) -> _KnownHead | None:
         # Each line is a header: no interim response was before it, and none ends otherwise.
         and head.count(b"\r\n") == head.count(b"\n") == len(response.headers)
     ):
-        return _KnownHead(head + blank, int(length), response)
+        headers = tuple(response.headers)
+        return _KnownHead(head + blank, int(length), response.kind, response.reason, headers)
     return None
 
 
@@ -324,12 +315,13 @@ class HttpConnection(asyncio.Protocol):
         if count < len(data):
             self.transport.write(data[count:])
 
-    def wait_shortly(self, response: Response, others: list[int]) -> None:
-        """Read the socket until a response has settled, `SHORT_SECONDS` have passed, or one of the other
-        descriptors has something for the loop."""
+    def wait_shortly(self, response: Response, connections: Iterable[HttpConnection]) -> None:
+        """Without a running loop: read the socket until a response has settled, `SHORT_SECONDS` have passed,
+        or another of these connections has something for the loop."""
         watched = select.poll()
-        for descriptor in (self.descriptor, *others):
-            watched.register(descriptor, select.POLLIN)
+        for each in connections:
+            if each is self or not each.is_idle:
+                watched.register(each.descriptor, select.POLLIN)
         deadline = monotonic() + SHORT_SECONDS
         while self._is_plain and self._response is response and not response.is_settled:
             left = deadline - monotonic()
@@ -422,9 +414,9 @@ class HttpConnection(asyncio.Protocol):
         if self._first is None:
             self._first = data
             known = self._known
-            if known is not None and data.startswith(known.bytes):
+            if known is not None and data.startswith(known.head):
                 self._take_known_head(response, known)
-                self._take_counted(response, data[len(known.bytes) :])
+                self._take_counted(response, data[len(known.head) :])
                 return
         self._unproductive += len(data)
         try:

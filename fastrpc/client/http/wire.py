@@ -244,8 +244,9 @@ class Wire:
 
     def wait_shortly(self, response: Response) -> None:
         """Without a running loop: wait a moment for a response that `post_at_once` has returned."""
-        if self._pool is not None:
-            response.wait_shortly(self._pool.connections)
+        connection = response._connection
+        if self._pool is not None and connection is not None:
+            connection.wait_shortly(response, self._pool.open)
 
     @asynccontextmanager
     async def send(
@@ -309,8 +310,8 @@ class Wire:
         lines = self._authorization() + self._cookies.line + header_lines(headers)
         try:
             if self._pool is None:
-                self._open_pool()
-            assert self._pool is not None
+                self._route = Route(self.remote)
+                self._pool = Pool(self._route.dial)
             connection = await self._pool.take(waits)
         except (CannotConnect, OSError) as error:
             why = self.remote.hide(str(error)[:200])
@@ -319,11 +320,6 @@ class Wire:
         response = Response()
         connection.send(self._start(method, url) + lines + length + b"\r\n", body, response, silent_seconds)
         return response
-
-    def _open_pool(self) -> None:
-        """Find the route to the server. Raises OSError and CannotConnect."""
-        self._route = Route(self.remote)
-        self._pool = Pool(self._route.dial)
 
     def _start(self, method: str, url: str) -> bytes:
         """Return how the head of a request begins: all that is the same each time."""
