@@ -139,7 +139,6 @@ class AsyncClient(ToolCaller):
         )
 
     def _on_lost(self, error: ConnectionLost) -> None:
-        """Handle a lost connection."""
         self._is_open = False
         self._session.on_lost(error)
 
@@ -310,8 +309,7 @@ class AsyncClient(ToolCaller):
         on_progress: OnNotification | None,
         meta: dict[str, Any] | None,
     ) -> CallResult:
-        """Make a call with progress or ``_meta``, or continue one whose `result` requests input. Raises
-        ClientError."""
+        """Make a call, or continue one whose `result` requests input. Raises ClientError."""
         params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
         if meta is not None:
             params["_meta"] = meta
@@ -408,8 +406,7 @@ class AsyncClient(ToolCaller):
         context: dict[str, str] | None = None,
     ) -> CompletionResult:
         """Return completions for an argument of a prompt (`ref` is its name) or a variable of a resource
-        template (`ref` is the template). `context`: the arguments that are already known. Raises ClientError.
-        """
+        template (`ref` is the template). `context`: the arguments that are known. Raises ClientError."""
         if isinstance(ref, str):
             is_uri = "://" in ref
             kind, member = ("ref/resource", "uri") if is_uri else ("ref/prompt", "name")

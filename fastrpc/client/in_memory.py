@@ -66,8 +66,7 @@ class InMemory(ConnectionTransport):
         return dispatcher.connection
 
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
-        """Send the messages in the stream. A response may add messages to the stream; these are sent before
-        the rest."""
+        """Send the messages in the stream; those that a response adds to it are sent before the rest."""
         assert self._carrier is not None
         for line in self._stream.take().splitlines():
             if self._watcher is not None:

@@ -68,11 +68,8 @@ MOST_UNREAD_BYTES = 1024 * 1024
 
 
 class Listening:
-    """Receives change notifications inside an ``async with`` block.
-
-    `changes`: the latest notifications received, each with its ``method`` and ``params``; `honoured`: the
-    subscriptions that the server has accepted.
-    """
+    """Receives change notifications inside an ``async with`` block. `changes`: the latest ones, each with its
+    ``method`` and ``params``; `honoured`: the subscriptions that the server has accepted."""
 
     def __init__(self, session: ListeningSession, wanted: dict[str, Any]) -> None:
         self.changes: list[dict[str, Any]] = []
@@ -215,7 +212,6 @@ class Listening:
         self._queue.put_nowait(message)
 
     def lost(self) -> None:
-        """Handle a lost connection."""
         self._queue.put_nowait(None)
 
     async def next(self, seconds: float = SECONDS) -> dict[str, Any]:

@@ -57,8 +57,7 @@ class OutputSchemas(dict[str, "Any"]):
 
 
 def _validator_of(name: str, schema: dict[str, Any]) -> Any:
-    """Return a compiled schema; None if it is invalid, if validating by it may take too long, or if the
-    library is not installed."""
+    """Return a compiled schema; None without the library, and for one that is invalid or takes too long."""
     try:
         import jsonschema_rs
     except ImportError:
@@ -79,5 +78,4 @@ def _validator_of(name: str, schema: dict[str, Any]) -> Any:
 
 
 def _refuse(uri: str) -> Any:
-    """Refuse to fetch a document that a schema refers to."""
     raise ValueError(f"{uri:.200} is not fetched")

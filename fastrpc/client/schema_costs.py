@@ -24,11 +24,8 @@ ANCHORS = ("$anchor", "$dynamicAnchor")
 
 
 def evaluations(schema: dict[str, Any], most: int) -> int | None:
-    """Return how many schemas are evaluated at most, each reference to a type within itself left out; a
-    number above `most` if it is more.
-
-    None: a reference cannot be followed here.
-    """
+    """Return how many schemas are evaluated at most, without references to a type within itself; more than
+    `most` is `most` and one. None: a reference cannot be followed here."""
     places = _Places(schema)
     found = places.look_into(schema)
     counts: dict[int, int] = {id(schema): 0}  # 0 of those that are being counted
@@ -69,8 +66,7 @@ class _Places:
                 waiting += node
 
     def look_into(self, schema: Any) -> _Found:
-        """Return how many schemas stand in one, itself included, and what their references refer to; None if
-        that cannot be said."""
+        """Return how many schemas one contains, and what their references refer to, None if unknown."""
         count = 0
         targets: list[Any] = []
         waiting: list[Any] = [schema]

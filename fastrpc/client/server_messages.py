@@ -38,8 +38,7 @@ MOST_INVALID_LOGGED = 5
 
 
 class ServerMessages:
-    """Takes the messages of one server that are no responses, from `stream`. `peer`: what log records and
-    errors call the server."""
+    """Takes the messages of a server that are no responses. `peer`: the server's name in logs and errors."""
 
     def __init__(self, stream: ClientStream, handlers: Handlers, peer: str) -> None:
         self.is_closed = False
@@ -63,8 +62,7 @@ class ServerMessages:
         stream.on_unreadable = self._on_unreadable
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the result for a request of the server. Raises RemoteError, and whatever a handler
-        raises."""
+        """Return the result for a request of the server. Raises RemoteError, and what a handler raises."""
         return await self._handlers.answer(str(request.get("method")), params_of(request))
 
     def _on_request(self, request: dict[str, Any]) -> None:
@@ -171,11 +169,8 @@ class ServerMessages:
         self._keep(self._loop.create_task(coroutine))
 
     def _on_unreadable(self, line: bytes) -> None:
-        """Skip an invalid message (MCP, stdio transport: the server must not write one). The first ones are
-        logged.
-
-        A line over the limit may be the response to any pending request: all of them fail.
-        """
+        """Log an invalid message, unless many were (MCP, stdio transport: none is allowed). A line over the
+        limit may be the response to any pending request: all of them fail."""
         if line == OVER_LIMIT:
             self._fail_all_over_limit()
             return

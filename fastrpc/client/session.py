@@ -63,11 +63,8 @@ NO_MCP_HERE = (400, 404, 405)
 
 
 class Session:
-    """One session with a server.
-
-    `version` and `info` (the result of `initialize` or `server/discover`) are known after `begin`. `peer`:
-    what log records and errors about invalid messages call the server.
-    """
+    """One session with a server. `version` and `info` (the result of `initialize` or `server/discover`) are
+    known after `begin`. `peer`: the server's name in log records and errors about invalid messages."""
 
     def __init__(
         self,
@@ -156,8 +153,7 @@ class Session:
         return False
 
     async def _ask_for_versions(self, seconds: float) -> dict[str, Any]:
-        """Return the result of `server/discover`. Raises ClientError, also if no version of the server is
-        supported here."""
+        """Return the result of `server/discover`. Raises ClientError, also if no version is known here."""
         try:
             found: dict[str, Any] = await self.request("server/discover", timeout_seconds=seconds)
         except RemoteError as error:
@@ -208,8 +204,7 @@ class Session:
             await self._transport.settle()
 
     async def _send_initialize(self, params: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send `initialize` and return its result; if it is refused over HTTP, send it over the older
-        transport. Raises ClientError."""
+        """Return the result of `initialize`, which HTTP+SSE gets if HTTP refuses it. Raises ClientError."""
         try:
             found: dict[str, Any] = await self.request("initialize", params, timeout_seconds=seconds)
         except (HttpStatusError, RemoteError) as refusal:
@@ -242,11 +237,8 @@ class Session:
     async def request(
         self, method: str, params: dict[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> Any:
-        """Send a request and return its result, which may be an InputRequiredResult. Raises ClientError.
-
-        A result is a dict; with `is_call` a complete one is a CallResult. Cancelling this cancels the
-        request.
-        """
+        """Send a request and return its result, which may be an InputRequiredResult: a dict; with `is_call` a
+        complete one is a CallResult. Cancelling this cancels the request. Raises ClientError."""
         try:
             return await self._request(method, params, **options)
         except RemoteError as error:
@@ -312,8 +304,7 @@ class Session:
         return params
 
     def withdraw(self, request: PendingRequest) -> None:
-        """Cancel a request whose caller has stopped waiting. `initialize` must not be cancelled (MCP,
-        cancellation)."""
+        """Cancel a request whose caller has stopped waiting, but not `initialize` (MCP, cancellation)."""
         if self.stream.forget(request) and request.method != "initialize" and self.lost is None:
             self.stream.cancel(request.id, {"reason": "the caller has stopped waiting"})
 
@@ -326,9 +317,7 @@ class Session:
         self, method: str, params: dict[str, Any], found: Any = None, **options: Unpack[RequestOptions]
     ) -> Any:
         """Send a request, answer the input requests in its results, and return the complete result (MCP
-        2026-07-28, multi round-trip requests). `found`: the first result, if it has been received. Raises
-        ClientError.
-        """
+        2026-07-28, multi round-trip requests). `found`: the first result, if it came. Raises ClientError."""
         if found is None:
             found = await self.request(method, params, **options)
         for _ in range(MOST_ROUNDS):

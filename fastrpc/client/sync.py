@@ -74,8 +74,7 @@ def _each_in_loop(
 
 
 class SyncClient:
-    """A client of one MCP server, without an event loop. Use it in a ``with`` block, or `connect` and
-    `close`.
+    """A client of one MCP server, without an event loop, for a ``with`` block, or `connect` and `close`.
 
     Arguments, methods and errors are those of `fastrpc.Client`. Handlers may be coroutine functions; a
     handler must not use the client that has called it.

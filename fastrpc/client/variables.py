@@ -46,8 +46,7 @@ OF_EDITORS = (
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:
-    """Return a text with its variables replaced. Raises InvalidConfig for one that is not set and has no
-    default, and for what is no variable."""
+    """Return a text with its variables replaced. Raises InvalidConfig for what has no value."""
     return _VariableReader(text, known).read() if "$" in text or "{" in text else text
 
 

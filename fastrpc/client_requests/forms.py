@@ -53,10 +53,7 @@ class Fields:
 
 
 def fields_of(form: Any) -> Fields:
-    """Return the fields of a form: a type, a schema, a list of choices, or None.
-
-    Raises DefinitionError for anything else.
-    """
+    """Return the fields of a form: a type, a schema, a list of choices, or None. Raises DefinitionError."""
     if form is None:
         return _Consent({"type": "object", "properties": {}})
     if isinstance(form, dict):
@@ -87,11 +84,8 @@ class _Consent(Fields):
 
 
 class _Record(Fields):
-    """The form of a class: one field for each member.
-
-    `optional` names the members that may be None and have no default: an empty field means None. `values`
-    maps, for choices that are not strings, each shown text to its value.
-    """
+    """The form of a class: one field for each member. `optional`: the members that may be None, as which an
+    empty field is read, and have no default; `values`: what the texts of other choices than strings mean."""
 
     def __init__(
         self, schema: Schema, converter: Converter, optional: Sequence[str], values: dict[str, dict[str, Any]]
@@ -221,8 +215,7 @@ def _field(name: str, schema: Schema, values: dict[str, Any], annotation: Any) -
 
 
 def _field_of_choices(name: str, schema: Schema, choices: list[Any], values: dict[str, Any]) -> Schema:
-    """Return a field of choices, which are always strings (MCP: EnumSchema); `values` maps them to their
-    values."""
+    """Return a field of choices, which are strings (MCP: EnumSchema); `values` gets what they mean."""
     texts = [_text_of(choice) for choice in choices]
     if len(set(texts)) < len(texts):
         raise DefinitionError(f"{name}: two of the choices are written alike: {one_of(choices)}")
@@ -258,8 +251,7 @@ def _values_of(answer: Any, values: dict[str, Any]) -> Any:
 
 
 def _without_null(schema: Schema) -> Schema:
-    """Return a schema without null: an empty field means null. A schema without null is returned
-    unchanged."""
+    """Return a schema without null, which an empty field means; the schema itself if it has none."""
     choices = schema.get("anyOf")
     if not choices or {"type": "null"} not in choices:
         return schema

@@ -9,10 +9,11 @@ request with the answers. The function then runs again from its start, and
 
 from __future__ import annotations
 
+import asyncio
+
 from fastrpc._core.client_request import sent_id
 from fastrpc.client_requests.base import ClientRefusal, InputRequest, InvalidClientResult
 from fastrpc.client_requests.request_state import memory_of, state_of
-from fastrpc.client_requests.request_state import once as once_of
 from fastrpc.engine.call import InputRequired
 from fastrpc.errors import MissingRequiredClientCapability, ToolError, excerpt
 from fastrpc.json_encoding import to_json
@@ -78,11 +79,6 @@ def _refusal(request: Request, input_requests: list[InputRequest[Any]]) -> ToolE
         for name, modes in input_request.needs.items():
             needed[name] = {**needed.get(name, {}), **modes}
     return MissingRequiredClientCapability(message, {"requiredCapabilities": needed})
-
-
-def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
-    """Call `function` once for all repetitions of the request; see `fastrpc.Context.once`."""
-    return once_of(channel.request, key, function)
 
 
 # ------------------------------------------------------ from 2026-07-28 on: answers in the request
@@ -176,10 +172,8 @@ def requests_of(session: SessionState) -> ClientRequests:
 
 
 class ClientRequests:
-    """The requests to one client that are pending.
-
-    The table belongs to the thread of the session; the handler that waits may run in another.
-    """
+    """The requests to one client that are pending. The table belongs to the thread of the session; the
+    handler that waits may run in another."""
 
     def __init__(self) -> None:
         self._pending: dict[int, tuple[_RequestGroup, str]] = {}
@@ -192,13 +186,9 @@ class ClientRequests:
     async def put(
         self, dispatcher: DispatcherProtocol, requests: dict[str, dict[str, Any]]
     ) -> dict[str, dict[str, Any]]:
-        """Send requests over the connection of the calling request; return the results by key.
-
-        Raises ToolError if the client answers one with an error, disconnects, or takes too long. Requests
-        that are then still pending are cancelled, and so are those of a cancelled caller.
-        """
-        import asyncio
-
+        """Send requests over the connection of the calling request; return the results by key. Raises
+        ToolError if the client answers one with an error, disconnects, or takes too long. Those that are
+        pending then, or when the caller is cancelled, are cancelled."""
         loop = asyncio.get_running_loop()
         pending = _RequestGroup(dispatcher, loop, requests)
         timer = loop.call_later(

@@ -214,8 +214,7 @@ class Gateway:
         return True
 
     def _refuse_itself(self, request: Request) -> None:
-        """Raise InternalError if the client is this gateway, which has its URL in the configuration. It would
-        wait for itself."""
+        """Raise InternalError if the client is this gateway, configured as its server: it would never end."""
         client: Any = request.client_info
         if request.method == "initialize":
             client = request.params.get("clientInfo")
@@ -256,8 +255,7 @@ class Gateway:
         return [member for member in self.members.values() if member.is_untried]
 
     def _of_name(self, name: str) -> list[GatewayMember]:
-        """Return the servers to which an unknown name may belong. Raises InternalError for one that cannot be
-        used."""
+        """Return the servers that may have an unknown name. Raises InternalError for one that has failed."""
         found = []
         for member in self.members.values():
             upstream = member.upstream

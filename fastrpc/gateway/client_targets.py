@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 def resolved(config: Any, options: ClientOptions, names: str = "prefix") -> tuple[Any, ClientOptions]:
     """Return the target and the options of a client for the path of a file with servers, or its content.
 
-    A single server is the target itself, with the options of its entry and of its transport. If the entry
-    restricts the tools, the target is a proxy without the other tools. Several servers become one in-memory
-    server whose tools and prompts are prefixed with the servers' names; options of a transport do not apply
-    then. `names`: a key of `fastrpc.gateway.names.STYLES`. Disabled servers do not count. Raises
-    InvalidConfig, and ValueError for other `names`.
+    A single enabled server is the target itself, with the options of its entry; a proxy if the entry
+    restricts the tools. Several become one in-memory server whose tools and prompts are prefixed with the
+    servers' names, by the style `names` of `fastrpc.gateway.names.STYLES`; options of a transport do not
+    apply then. Raises InvalidConfig, and ValueError for other `names`.
     """
     if names not in STYLES:
         raise ValueError(f"names: expected one of {', '.join(STYLES)}, got {names!r:.80}")

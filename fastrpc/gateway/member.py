@@ -34,9 +34,8 @@ DENIED = "denied"
 
 
 class GatewayMember:
-    """A server behind a gateway. `entry`: its entry in the configuration; `prefix` precedes the names of its
-    tools and prompts. `server`: its proxy, None if it is not used: then `unused` is the state, and `problem`
-    the reason."""
+    """A server behind a gateway. `entry`: as configured; `prefix`: of the names of its tools and prompts.
+    `server`: its proxy, None if it is not used: then `unused` is the state, and `problem` the reason."""
 
     def __init__(self, name: str, prefix: str, entry: Any, server: Server | None) -> None:
         self.name = name

@@ -24,9 +24,8 @@ ANY = "*"
 
 @dataclass(eq=False, slots=True)
 class Pattern:
-    """A glob of a server's name and one of a tool's name. If the former is "", the pattern applies to every
-    server, and to listed names too. `text`: what the user has written. `is_exact`: the server's name is not a
-    glob, though it may look like one."""
+    """A glob of a server's name, "" for every server, and one of a tool's name, then also of a listed one.
+    `text`: what the user has written. `is_exact`: the server's name is no glob, though it may look so."""
 
     server: str
     glob: str
@@ -77,8 +76,7 @@ def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> l
 
 
 def _readings(part: str, servers: Collection[str]) -> list[tuple[str, str]]:
-    """Return each way to divide a part at a colon after a known server: exact names, the longest first, or if
-    there are none, globs of names."""
+    """Return the ways to divide a part after a server: a known name, the longest first, or else a glob."""
     places = [place for place, letter in enumerate(part) if letter == ":"]
     divided = [(part[:place].strip(), part[place + 1 :].strip()) for place in places]
     exact = [each for each in divided if each[0] in servers]

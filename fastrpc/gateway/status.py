@@ -42,8 +42,7 @@ LONGEST_ANSWER = 16 * 1024 * 1024
 
 
 class Health:
-    """Counts the calls of a gateway's servers from now on, and returns the servers' states. `served`: how
-    clients reach the gateway."""
+    """Counts the calls of a gateway's servers, and returns their states. `served`: how clients reach it."""
 
     def __init__(self, path: str, served: str, server: Server, gateway: Gateway) -> None:
         self._path = os.path.realpath(path)
@@ -71,8 +70,7 @@ class Health:
         return json.dumps(self.content()) if uri == STATUS_URI else None
 
     def content(self, *, is_local: bool = False) -> dict[str, Any]:
-        """Return the status. For this user on this machine (`is_local`), it includes the last lines that the
-        servers wrote to standard error."""
+        """Return the status; if `is_local`, to this user, also the servers' last lines on standard error."""
         self._server.drain_observers()
         members = list(self._gateway.members.values())
         return {

@@ -97,8 +97,7 @@ PASSED = ("elicitation", "sampling")
 
 
 class DeferredRequest:
-    """A request that is deferred until the upstream's features are known. It stands in for the request's
-    call."""
+    """A request that waits until the upstream's features are known, in place of its call."""
 
     def __init__(self, dispatcher: Dispatcher, request: Request) -> None:
         self.dispatcher = dispatcher
@@ -127,10 +126,8 @@ def proxy_of(make: Any, where: Iterable[str] | str, options: dict[str, Any]) -> 
 
 
 class UpstreamServer:
-    """The upstream server of a proxy: connected on demand, reconnected after it has ended.
-
-    `known`: the upstream's features are in the registry, or the last attempt to connect failed recently.
-    """
+    """The upstream server of a proxy: connected on demand, reconnected after it has ended. `known`: its
+    features are in the registry, or the last attempt to connect failed recently."""
 
     def __init__(
         self,
@@ -250,10 +247,7 @@ class UpstreamServer:
     # --- calls ----------------------------------------------------------------------------------------
 
     async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Send a request for a call, and answer the input requests that a stateless upstream returns.
-
-        Raises RemoteError and ToolError.
-        """
+        """Return the complete result of a request for a call. Raises RemoteError and ToolError."""
         client = await self._running()
         if not client.stateless:
             return await self._try(client, method, params, context)
@@ -296,8 +290,7 @@ class UpstreamServer:
     # --- connecting -----------------------------------------------------------------------------------
 
     async def start(self, capabilities: dict[str, Any]) -> None:
-        """Connect if there is no connection, for a client with these capabilities. Raises ToolError; the
-        reason is in `failure`, too."""
+        """Connect, if need be, for a client with these capabilities. Raises ToolError, as `failure` says."""
         if self._client is None and self._starting is None:
             self._capabilities = capabilities
         await self._running()

@@ -39,8 +39,7 @@ REFERENCES = ("ref", "argument", "context")
 
 
 def server_info_of(info: Any, otherwise: dict[str, Any]) -> dict[str, Any]:
-    """Return the known members of the upstream's `serverInfo`, or `otherwise` if it is not valid (MCP:
-    Implementation)."""
+    """Return the known members of a `serverInfo` (MCP: Implementation), `otherwise` if it is invalid."""
     if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
         return otherwise
     return {name: info[name] for name in IMPLEMENTATION if name in info}

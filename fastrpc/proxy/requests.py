@@ -80,8 +80,7 @@ class CallOrigin:
         return True
 
     def withdraw(self, id: Any, said: dict[str, Any]) -> bool:
-        """Ask a question no longer, since the server has cancelled it, and `said` why. Return False if it is
-        none of this call."""
+        """End a question that the server has cancelled, and `said` why. Return whether this call has it."""
         for question in self.questions:
             if question["id"] == id:
                 self.questions.remove(question)

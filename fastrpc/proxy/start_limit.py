@@ -23,11 +23,8 @@ async def in_time(
     awaited: Callable[[], str],
     on_slow: Callable[[str, float], object] | None,
 ) -> None:
-    """Do some work within a time. Raises Late, and what the work raises.
-
-    `awaited` returns what it waits for. `on_slow` is called with that and with the seconds that are left,
-    when `SLOW_SECONDS` are over.
-    """
+    """Do some work within a time. `awaited` returns what it waits for; `on_slow` is called with that and the
+    seconds that are left, after `SLOW_SECONDS`. Raises Late, and what the work raises."""
     task = asyncio.get_running_loop().create_task(work)
     left = seconds
     try:

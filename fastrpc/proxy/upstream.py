@@ -85,8 +85,7 @@ OF_CALLS = ("notifications/message", ELICITED)
 
 
 class UpstreamClient:
-    """A connection to an MCP server over `transport`. `version`: the protocol version to use; by default the
-    latest that the server supports."""
+    """A connection to an MCP server. `version`: of the protocol, by default the latest that it supports."""
 
     def __init__(
         self,
@@ -119,15 +118,13 @@ class UpstreamClient:
 
     @property
     def stateless(self) -> bool:
-        """Whether the server uses the stateless protocol (2026-07-28), which returns input requests in
-        results."""
+        """Whether the server uses 2026-07-28, which returns input requests in results."""
         return self.session.version == STATELESS
 
     # --- connecting -----------------------------------------------------------------------------------
 
     async def initialize(self) -> dict[str, Any]:
-        """Initialize the connection, and return the server's InitializeResult or DiscoverResult. Raises
-        ToolError and RemoteError."""
+        """Connect, and return the InitializeResult or DiscoverResult. Raises ToolError and RemoteError."""
         try:
             await self.transport.open(self.stream, self._on_lost)
             self.stream.attach(self.loop)
@@ -153,11 +150,9 @@ class UpstreamClient:
     async def request(
         self, method: str, params: dict[str, Any] | None = None, context: Context | None = None
     ) -> dict[str, Any]:
-        """Send a request and return its result. `context`: that of the call to which the request belongs.
-
-        Progress and the server's own requests go to that call's client. Raises RemoteError, and ToolError if
-        the connection is lost. Cancelling the caller cancels the request.
-        """
+        """Send a request and return its result. Progress and the server's own requests go to the client of
+        the call with this `context`. Cancelling the caller cancels the request. Raises RemoteError, and
+        ToolError if the connection is lost."""
         if self.ended is not None:
             raise ToolError(f"the connection to the upstream server is lost: {self.ended}")
         params = dict(params or {}) if context is None else request_params(context, method, params or {})
@@ -169,8 +164,7 @@ class UpstreamClient:
         return await self._finish(pending, call)
 
     async def result_of(self, pending: PendingRequest, context: Context) -> dict[str, Any]:
-        """Return the result of a request that has been sent already, for the call of this context. Raises as
-        `request` does."""
+        """Return the result of a request that was sent for the call of this context. Raises as `request`."""
         call = pending.context = CallOrigin(context, self.loop.create_future())
         self.stream.follow(pending, call.future)
         return await self._finish(pending, call)
@@ -252,8 +246,7 @@ class UpstreamClient:
     # --- changes --------------------------------------------------------------------------------------
 
     async def watch(self, uris: set[str], seconds: float) -> None:
-        """Be subscribed to changes of these resources, and of no others. `seconds`: how long to wait for each
-        answer."""
+        """Be subscribed to changes of these resources alone. `seconds`: the time limit of each answer."""
         new, gone = uris - self._watched, self._watched - uris
         self._watched = set(uris)
         if self.stateless:

@@ -106,13 +106,11 @@ class Carrier:
     async def exchange(
         self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
     ) -> None:
-        """Send a request, and receive messages up to its response. `begun`: the HTTP response, if the request
-        has been sent. Raises ClientError."""
+        """Send a request, unless its response has `begun`, and receive that. Raises ClientError."""
         raise NotImplementedError
 
     def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
-        """Return the header lines of a request that can be written at once; None for one that needs a
-        task."""
+        """Return the header lines of a request that can be written at once, None for any other."""
         return None
 
     async def post(self, line: bytes) -> None:
@@ -147,8 +145,7 @@ class Carrier:
             self.wire.wait_shortly(response)
 
     def _settled(self, response: Response) -> None:
-        """Receive the response to a request that was written at once: an answer in JSON here, else in a
-        task."""
+        """Receive the response to a request that was written at once: JSON here, all else in a task."""
         request, params, line = response.context
         if (
             response.status != 200

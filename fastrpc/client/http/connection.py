@@ -348,8 +348,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.abort()
 
     def release(self) -> Response | None:
-        """End the current request, and return its response. After a CONNECT another protocol then gets the
-        transport."""
+        """End the current request, and return its response. After a CONNECT, TLS gets the transport."""
         response, self._response = self._response, None
         self._first = None
         if response is not None:
@@ -367,7 +366,6 @@ class HttpConnection(asyncio.Protocol):
             response.settle()
 
     def _finish(self) -> None:
-        """The response is complete."""
         response = self.release()
         assert response is not None
         response.is_complete = True

@@ -142,12 +142,9 @@ class SessionCarrier(Carrier):
         return max(PAUSES[min(attempts, len(PAUSES) - 1)], wanted)
 
     def _check_session(self, answer: Answer, refused: PendingRequest | None = None) -> None:
-        """Raise ConnectionLost if the session has expired (MCP 2025-11-25, session management), and end the
-        connection.
-
-        `refused`: the request that this response refuses. The server has not processed it: it fails with
-        SessionExpired. Whether it has processed other requests is unknown.
-        """
+        """End the connection and raise ConnectionLost if the session has expired (MCP 2025-11-25, session
+        management). `refused`: the request that is answered so, which fails with SessionExpired: unlike
+        others, it was certainly not processed."""
         if answer.status != 404 or self._session is None:
             return
         reason = f"{self.wire.remote.shown}: the session has expired"

@@ -41,8 +41,7 @@ class SseCarrier(Carrier):
         return "" if self._endpoint.done() else "the endpoint event of HTTP+SSE"
 
     async def open(self) -> bool:
-        """Open the stream. Return False if the server does not support this transport. Raises InvalidAnswer
-        for an invalid stream."""
+        """Open the stream; return whether the server has one. Raises InvalidAnswer for an invalid stream."""
         self.link.spawn(self._read_stream())
         try:
             return await asyncio.wait_for(asyncio.shield(self._endpoint), ENDPOINT_SECONDS) is not None

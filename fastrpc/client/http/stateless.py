@@ -163,10 +163,7 @@ class StatelessCarrier(Carrier):
 
 
 def check_marks(schema: Any) -> None:
-    """Raise ValueError for an input schema with an invalid ``x-mcp-header`` (MCP 2026-07-28).
-
-    A client must ignore a tool with such a schema.
-    """
+    """Raise ValueError for an input schema whose invalid ``x-mcp-header`` makes clients ignore the tool."""
     seen: set[str] = set()
     waiting: list[tuple[Any, bool]] = [(schema, False)]  # each with: can it be an argument
     at_root = True

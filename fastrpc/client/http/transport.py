@@ -89,7 +89,6 @@ class Http(ConnectionTransport):
     # --- messages -------------------------------------------------------------------------------------
 
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
-        """Send the message in the stream."""
         assert self._carrier is not None
         line = self.stream.take()[:-1]
         if request is not None:

@@ -109,10 +109,8 @@ class Answer:
         return isinstance(message, dict) and message.get("id") == id
 
     def failure(self, body: bytes) -> ClientError:
-        """Return the error for a body that does not contain the response.
-
-        An error without an id says that the request could not be read (JSON-RPC 2.0, section 5).
-        """
+        """Return the error for a body without the response: one with an error that has no id says that the
+        request could not be read (JSON-RPC 2.0, section 5)."""
         message = _json_of(body)
         error = message.get("error") if isinstance(message, dict) and message.get("id") is None else None
         if isinstance(error, dict) and isinstance(error.get("message"), str):
@@ -155,10 +153,8 @@ class Answer:
             raise self._wire.broken(self.url, error) from None
 
     def refusal(self, body: Any = None) -> HttpStatusError:
-        """Return the error for a status or a content type that the protocol does not use.
-
-        `body`: the parsed body, which may contain a reason.
-        """
+        """Return the error for a status or a content type that the protocol does not use. The parsed `body`
+        may contain a reason."""
         place = self._wire.place(self.url)
         status = f"{self.status} {self._response.reason.decode('latin-1')}".strip()
         if self.status == 401:
@@ -214,13 +210,9 @@ class Wire:
     def post_at_once(
         self, lines: bytes, body: bytes, on_settled: Callable[[Response], object] | None, context: object
     ) -> Response | None:
-        """Write a POST to an idle connection; return its response, which is handed to `on_settled`; without
-        that, `Response.settled` waits for it.
-
-        Returns None if there is none: then `send` makes a connection; and with OAuth, where a token may have
-        to be renewed first. `lines`: of `header_lines`. Raises whatever a function that returns the token
-        raises.
-        """
+        """Write a POST to an idle connection; return its response, which is handed to `on_settled` or waited
+        for by `Response.settled`. Return None if no connection is idle, and with OAuth, whose token may have
+        to be renewed first. `lines`: of `header_lines`. Raises what the user's function for tokens raises."""
         if self._pool is None or self.oauth is not None:
             return None
         connection = self._pool.take_idle()
@@ -262,11 +254,10 @@ class Wire:
     ) -> AsyncIterator[Answer]:
         """Send a request and yield the response, whose body can be read inside the block.
 
-        `silent_seconds`: how long the connection may be silent before it is closed. `waits`: the request may
-        wait for a connection where there are many. `begun`: the response to this request, if that has been
-        sent already. Raises ConnectionLost, Unreachable before the server has received anything, and
-        HttpStatusError for a redirect that is not followed.
-        """
+        `silent_seconds`: how long the connection may be silent. `waits`: the request may wait for a
+        connection where there are many. `begun`: the response, if the request has been sent. Raises
+        ConnectionLost, of which Unreachable says that the server has received nothing, and HttpStatusError
+        for a redirect that is not followed."""
         place = url or self._url
         for _ in range(MOST_REDIRECTS + 1):
             authorization = {} if self.oauth is None else await self.oauth.headers(headers)
@@ -389,7 +380,6 @@ class Wire:
 
 
 def _oauth_of(remote: Remote) -> Credentials | None:
-    """Return what gets and renews the tokens of a connection, if the user wants that."""
     if remote.auth is None:
         return None
     from fastrpc.client.oauth.credentials import Credentials

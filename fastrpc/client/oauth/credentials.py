@@ -12,6 +12,7 @@ been asked for, and a login that a person has not completed are errors.
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 
 from fastrpc import diagnostics
 from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, key_of
@@ -20,13 +21,10 @@ from fastrpc.errors import AuthorizationFailed, ClientError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
-    from types import ModuleType
     from typing import Any
 
     from fastrpc.client.oauth import OAuth
     from fastrpc.client.oauth.record import LoginTarget
-
-FLOW = "fastrpc.client.oauth.flow"
 
 
 class Credentials:
@@ -142,7 +140,7 @@ class Credentials:
             await self._load()
             if self._is_newer_than(None if refusal is None else refusal.token):
                 return  # another process has
-        flow = await asyncio.to_thread(_module)
+        flow = await asyncio.to_thread(import_module, "fastrpc.client.oauth.flow")
         record = self._record
         record.was_shown = False
         before = record.access_token
@@ -177,7 +175,6 @@ class Credentials:
     # --- the store ------------------------------------------------------------------------------------
 
     async def _load(self) -> None:
-        """Read what is kept."""
         try:
             text = await asyncio.to_thread(lambda: self._auth.store().load(self._key))
             if text is not None:
@@ -204,9 +201,3 @@ class Credentials:
         secret = (self._record.client or {}).get("client_secret")
         if secret:
             self._place.add_secret(secret)
-
-
-def _module() -> ModuleType:
-    from importlib import import_module
-
-    return import_module(FLOW)

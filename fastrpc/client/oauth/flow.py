@@ -49,6 +49,7 @@ from fastrpc.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from fastrpc.client.oauth import OAuth
     from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget
@@ -215,7 +216,7 @@ class _Flow:
                 if answer.status_code >= 500 or answer.status_code == 429:
                     where = _shown(answer.request.url)  # the refresh token may still be good
                     raise AuthorizationFailed(f"{where} answers a refresh with status {answer.status_code}")
-                is_forgotten = _member(answer.content, "error") == "invalid_client"
+                is_forgotten = _members_of(answer.content).get("error") == "invalid_client"
                 outgoing = await flow.asend(answer)
             if is_forgotten:
                 context.client_info = None  # its page of a login would never lead back
@@ -284,7 +285,6 @@ class _Flow:
             )
 
     def _take(self) -> None:
-        """Fill in the record."""
         context, record = self._provider.context, self._record
         tokens = context.current_tokens
         record.tokens = None if tokens is None else tokens.model_dump(mode="json", exclude_none=True)
@@ -352,19 +352,17 @@ class _Flow:
         except (httpx2.HTTPError, OSError) as error:
             why = self._place.hide(str(error))[:200] or type(error).__name__
             raise AuthorizationFailed(f"{_shown(request.url)} cannot be reached: {why}") from None
-        self._hide_secrets(body)
-        content = _with_life(body)
+        members = _members_of(body)
+        for name in SECRETS:
+            if isinstance(secret := members.get(name), str):
+                self._place.add_secret(secret)
+        content = body
+        if "access_token" in members and "expires_in" in members:  # which the SDK has to be able to use
+            content = json.dumps({**members, "expires_in": life_of(members["expires_in"])}).encode()
         headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
         found = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
         found.next_request = response.next_request
         return found
-
-    def _hide_secrets(self, body: bytes) -> None:
-        """Have the secrets of an answer masked in whatever is written from now on."""
-        for name in SECRETS:
-            secret = _member(body, name)
-            if secret is not None:
-                self._place.add_secret(secret)
 
     def _client(self, is_local: bool) -> httpx2.AsyncClient:
         """Return the client for this machine's addresses, which no proxy leads to, or for all others."""
@@ -396,10 +394,8 @@ async def _body_of(response: httpx2.Response) -> bytes:
 def refusal_response(
     refusal: AuthorizationRefusal, scopes: tuple[str, ...], request: httpx2.Request
 ) -> httpx2.Response:
-    """Return the answer that begins a login, for the SDK: with the user's scopes besides the server's.
-
-    The SDK asks for the scopes of the challenge alone, so that this is where others are added.
-    """
+    """Return the answer that begins a login, for the SDK. It asks for the scopes of the challenge alone, to
+    which those of the user are added here."""
     challenge = refusal.challenge
     if scopes:
         wanted = union_scopes(" ".join(scopes), " ".join(refusal.scopes))
@@ -409,30 +405,16 @@ def refusal_response(
     return httpx2.Response(refusal.status, headers=headers, request=request)
 
 
-def _with_life(body: bytes) -> bytes:
-    """Return an answer of the token endpoint with an `expires_in` that can be used, or without any."""
+def _members_of(body: bytes) -> dict[str, Any]:
+    """Return the members of a JSON object; none for anything else."""
     try:
         members = json.loads(body)
     except (ValueError, RecursionError):
-        return body
-    if not isinstance(members, dict) or "access_token" not in members or "expires_in" not in members:
-        return body
-    members["expires_in"] = life_of(members["expires_in"])
-    return json.dumps(members).encode()
-
-
-def _member(body: bytes, name: str) -> str | None:
-    """Return a member of a JSON object that is a text, or None."""
-    try:
-        members = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    found = members.get(name) if isinstance(members, dict) else None
-    return found if isinstance(found, str) else None
+        return {}
+    return members if isinstance(members, dict) else {}
 
 
 def _shown(url: object) -> str:
-    """Return a URL as it may be shown."""
     return shown(str(url))[:200]
 
 

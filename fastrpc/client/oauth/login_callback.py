@@ -72,8 +72,7 @@ class Redirect:
         self._state = _query(authorization_url).get("state", "")
 
     async def result(self, seconds: float) -> dict[str, str]:
-        """Return the members of the redirect. Raises AuthorizationFailed if the login was denied, or if
-        nothing comes in time."""
+        """Return the members of the redirect. Raises AuthorizationFailed if it says no, or does not come."""
         try:
             found = await asyncio.wait_for(asyncio.shield(self._received), seconds)
         except asyncio.TimeoutError:
@@ -155,8 +154,7 @@ def _has_screen() -> bool:
 
 
 def _open_system_browser(url: str) -> None:
-    """Start the browser in a separate process: its output must not get into our standard output, which
-    may be a protocol's."""
+    """Start the browser in a process whose output is not ours, which may be a protocol's."""
     import subprocess
     import sys
 
