@@ -42,7 +42,37 @@ MAX_SECONDS = 3600.0
 START_SECONDS = 30.0
 
 
-class AsyncClient(ToolCaller):
+class ServerFacts:
+    """What a server says of itself in `info`, the result of `initialize` or `server/discover`."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The result of `initialize` or `server/discover`."""
+        raise NotImplementedError
+
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """The server's name, version and so on (MCP: Implementation)."""
+        meta = self.info.get("_meta")
+        found = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
+        if found is None:
+            found = self.info.get("serverInfo")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def server_capabilities(self) -> dict[str, Any]:
+        """The server's capabilities (MCP: ServerCapabilities)."""
+        found = self.info.get("capabilities")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's instructions for its use."""
+        found = self.info.get("instructions")
+        return found if isinstance(found, str) else None
+
+
+class AsyncClient(ToolCaller, ServerFacts):
     """A client of one MCP server, in one event loop: see `fastrpc.Client`."""
 
     takes_any_type = False
@@ -206,27 +236,6 @@ class AsyncClient(ToolCaller):
     def info(self) -> dict[str, Any]:
         """The result of `initialize` or `server/discover`."""
         return self._session.info
-
-    @property
-    def server_info(self) -> dict[str, Any]:
-        """The server's name, version and so on (MCP: Implementation)."""
-        meta = self.info.get("_meta")
-        found = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
-        if found is None:
-            found = self.info.get("serverInfo")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def server_capabilities(self) -> dict[str, Any]:
-        """The server's capabilities (MCP: ServerCapabilities)."""
-        found = self.info.get("capabilities")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def instructions(self) -> str | None:
-        """The server's instructions for its use."""
-        found = self.info.get("instructions")
-        return found if isinstance(found, str) else None
 
     # --- any request or notification --------------------------------------------------------------------
 

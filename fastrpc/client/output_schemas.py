@@ -1,8 +1,7 @@
-"""Validates the results of tools against their output schemas (MCP 2025-06-18, tools: output schema: clients
-should validate).
+"""Validates the results of tools against their output schemas, as clients should (MCP 2025-06-18, tools).
 
-Uses jsonschema-rs where it is installed (extra ``schema``); without it, only the presence of structured
-content is checked. A schema is compiled with the first result.
+jsonschema-rs (extra ``schema``) does it; without it, only the presence of structured content is checked. A
+schema is compiled with the first result.
 """
 
 from __future__ import annotations

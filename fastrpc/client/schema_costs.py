@@ -1,8 +1,7 @@
 """How many schemas a validator looks at for one value: a server's schema may double with each `$ref`.
 
-jsonschema-rs follows each reference each time it comes to it, but for those that lead back to themselves:
-thirty types that refer twice to the next take minutes, and the interpreter is held meanwhile. `evaluations`
-says in one pass over the schema what that would be. Pure.
+jsonschema-rs follows each reference each time, but for those that lead back to themselves: thirty types that
+refer twice to the next take minutes, and hold the interpreter. `evaluations` counts in one pass. Pure.
 """
 
 from __future__ import annotations

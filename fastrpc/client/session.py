@@ -1,9 +1,8 @@
 """MCP over one stream: the handshake, requests with progress, notifications to the server.
 
 Negotiates the version (MCP 2026-07-28, versioning: backwards compatibility): a server that supports
-2026-07-28 according to `server/discover` receives stateless requests, any other server an `initialize`. The
-methods of MCP and their results are left to `fastrpc.client.asynchronous`, what the server sends besides
-responses to `server_messages`, I/O to the transport.
+2026-07-28 according to `server/discover` receives stateless requests, any other server an `initialize`. What
+the server sends besides responses is left to `server_messages`, I/O to the transport.
 """
 
 from __future__ import annotations
@@ -97,7 +96,6 @@ class Session:
         self._transport = ConnectionTransport()
         self._inbound = inbound = ServerMessages(stream, handlers, peer)
         self.listening = inbound.listening
-        """The open `Listening` objects, which receive change notifications."""
         self.spawn = inbound.spawn
         self.end = inbound.end
 

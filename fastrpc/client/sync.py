@@ -17,7 +17,7 @@ from functools import wraps
 from time import monotonic
 
 from fastrpc._core.call_result import CallResult
-from fastrpc.client.asynchronous import AsyncClient
+from fastrpc.client.asynchronous import AsyncClient, ServerFacts
 from fastrpc.errors import RemoteError, SessionExpired
 from fastrpc.transports.loop import new_loop
 
@@ -73,7 +73,7 @@ def _each_in_loop(
     return run
 
 
-class SyncClient:
+class SyncClient(ServerFacts):
     """A client of one MCP server, without an event loop, for a ``with`` block, or `connect` and `close`.
 
     Arguments, methods and errors are those of `fastrpc.Client`. Handlers may be coroutine functions; a
@@ -85,7 +85,6 @@ class SyncClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
         self._ran_at = 0.0
-        """When the loop ran last."""
 
     def __enter__(self) -> Self:
         self.connect()
@@ -298,24 +297,9 @@ class SyncClient:
         return self._client.info
 
     @property
-    def server_info(self) -> dict[str, Any]:
-        """The server's name, version and so on (MCP: Implementation)."""
-        return self._client.server_info
-
-    @property
-    def server_capabilities(self) -> dict[str, Any]:
-        """The server's capabilities (MCP: ServerCapabilities)."""
-        return self._client.server_capabilities
-
-    @property
     def exit_code(self) -> int | None:
         """The exit code of the server process after `close`; negative for a signal, None for no process."""
         return self._client.exit_code
-
-    @property
-    def instructions(self) -> str | None:
-        """The server's instructions for its use."""
-        return self._client.instructions
 
 
 class SyncListening:

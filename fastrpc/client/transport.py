@@ -1,8 +1,7 @@
 """The interface of a client's transports, which exchange the messages of one `ClientStream` with a server.
 
-The transports are `stdio` (a child process), `in_memory` (a `Server` in this process) and `http`. Over HTTP
-the form of requests depends on the protocol version: `fastrpc.client.session` negotiates it and calls
-`set_version`. The meaning of messages is left to the session. No I/O here.
+The transports are `stdio` (a child process), `in_memory` (a `Server` in this process) and `http`, where the
+form of requests depends on the version. The meaning of messages is left to `fastrpc.client.session`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from fastrpc._core.client_request import PendingRequest
     from fastrpc._core.client_stream import ClientStream
     from fastrpc.errors import ConnectionLost
+PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Back-off in seconds between attempts to open a stream; the last value repeats."""
 
 
 class ConnectionTransport:

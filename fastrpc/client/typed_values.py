@@ -1,8 +1,7 @@
 """The value of a tool's result as a Python type: ``call_tool("price", …, as_type=Price)``.
 
 Supports the types of msgspec (dataclasses, Structs, TypedDicts, ``list[int]`` …) and pydantic models. The
-value is the structured content; without it, the text parsed as JSON, or the text itself for `str`. Imported
-with the first call that needs it.
+value is the structured content; without it, the text parsed as JSON, or the text itself for `str`.
 """
 
 from __future__ import annotations

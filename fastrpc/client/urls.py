@@ -40,14 +40,14 @@ def authority(origin: Origin, always_port: bool = False) -> str:
 
 
 def request_target(url: str) -> str:
-    """Return path and query of a URL as they stand in a request (RFC 9112, 3.2.1)."""
+    """Return path and query of a URL as they are in a request (RFC 9112, 3.2.1)."""
     parts = urlsplit(url)
     query = f"?{quote(parts.query, IN_QUERIES)}" if parts.query else ""
     return (quote(parts.path, IN_PATHS) or "/") + query
 
 
 def is_local_host(host: str) -> bool:
-    """Whether a host is this machine: a loopback address, or a name that stands for one (RFC 6761, 6.3)."""
+    """Whether a host is this machine: a loopback address, or a name for one (RFC 6761, 6.3)."""
     from ipaddress import ip_address
 
     try:

@@ -1,8 +1,7 @@
 """What the requests of a server to its client have in common (MCP: client features; InputRequest).
 
 An `InputRequest` knows its method and params in each version, the capability that the client must declare,
-and how the client's result becomes a Python value. How and when it is sent is decided by
-`fastrpc.client_requests.pending`.
+and how the client's result becomes a Python value. `fastrpc.client_requests.pending` sends it.
 """
 
 from __future__ import annotations

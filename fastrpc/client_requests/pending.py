@@ -207,7 +207,7 @@ class ClientRequests:
 
     def _send(self, pending: _RequestGroup) -> None:
         if self._closed:
-            pending.fail_threadsafe("the client is gone")
+            pending.call_threadsafe(pending.fail, "the client is gone")
             return
         for key, request in pending.requests.items():
             self._last_id += 1
@@ -221,11 +221,12 @@ class ClientRequests:
             return
         result = message.get("result")
         if isinstance(result, dict):
-            pending.set_result_threadsafe(key, result)
+            pending.call_threadsafe(pending.set_result, key, result)
         else:
             method = pending.requests[key]["method"]
-            pending.fail_threadsafe(
-                ClientRefusal(f"the client refused {method}{_reason(message)}", message.get("error"))
+            pending.call_threadsafe(
+                pending.fail,
+                ClientRefusal(f"the client refused {method}{_reason(message)}", message.get("error")),
             )
 
     def refused(self, id: str | int, why: str) -> None:
@@ -233,7 +234,7 @@ class ClientRequests:
         pending, key = self._waiting(id)
         if pending is not None:
             method = pending.requests[key]["method"]
-            pending.fail_threadsafe(f"the client's answer to {method} cannot be read: {why}")
+            pending.call_threadsafe(pending.fail, f"the client's answer to {method} cannot be read: {why}")
 
     def _waiting(self, id: object) -> tuple[_RequestGroup | None, str]:
         """Return what waits for the answer with an id, which is no longer waited for."""
@@ -251,7 +252,7 @@ class ClientRequests:
         self._closed = True
         pending_requests, self._pending = self._pending, {}
         for pending, _ in pending_requests.values():
-            pending.fail_threadsafe("the client is gone")
+            pending.call_threadsafe(pending.fail, "the client is gone")
 
 
 class _RequestGroup:
@@ -266,20 +267,14 @@ class _RequestGroup:
         self.results: dict[str, dict[str, Any]] = {}
         self.future: Future[dict[str, dict[str, Any]]] = loop.create_future()
 
-    def set_result_threadsafe(self, key: str, result: dict[str, Any]) -> None:
-        self._call_threadsafe(self._set_result, key, result)
-
-    def fail_threadsafe(self, problem: str | ToolError) -> None:
-        self._call_threadsafe(self.fail, problem)
-
-    def _call_threadsafe(self, function: Callable[..., object], *values: Any) -> None:
+    def call_threadsafe(self, function: Callable[..., object], *values: Any) -> None:
         """Call a function in the loop of the waiting handler, which may belong to another thread."""
         try:
             self.loop.call_soon_threadsafe(function, *values)
         except RuntimeError:  # that loop is closed: no task waits
             pass
 
-    def _set_result(self, key: str, result: dict[str, Any]) -> None:
+    def set_result(self, key: str, result: dict[str, Any]) -> None:
         self.results[key] = result
         if len(self.results) == len(self.requests) and not self.future.done():
             self.future.set_result(self.results)

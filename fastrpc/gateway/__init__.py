@@ -2,11 +2,10 @@
 
     server, gateway = gateway_of({"shop": {"command": "python", "args": ["shop.py"]}})
 
-Each server is a proxy (`fastrpc.proxy`), started when it is needed. The first list request starts all servers
-concurrently and waits until each is listed or has failed. A call of an unknown tool starts the server whose
-prefix its name has. A server that ends is started again by the next call. A failed server does not affect the
-others. `Gateway.replace` changes the configuration while clients are connected. `names` defines the listed
-names, `rules` what is shown. A call of a known tool does not run code of this package.
+Each server is a proxy (`fastrpc.proxy`). The first list request starts all of them concurrently and waits
+until each is listed or has failed. A call of an unknown tool starts the server whose prefix its name has. A
+server that ends is started again by the next call; a failed one does not affect the others. A call of a known
+tool does not run code of this package.
 
 Where a rule is (files of this package by their names, others from `fastrpc/` on):
 
@@ -116,7 +115,6 @@ class Gateway:
         self._start_seconds = start_seconds
         self._folder = folder
         self._identity = CLIENT_NAME, f"{__version__}+{os.urandom(6).hex()}"
-        """The client's name and version that the servers receive."""
         self._is_shown = False
         """Whether a client has received a list."""
         self._starting = 0  # requests for which servers are being started; the lists change after the last

@@ -1,10 +1,9 @@
 """Health and counts of running gateways, served by each on a Unix socket in a private folder of the user.
 
-`Health` collects them. `StatusReporter` is the socket: a separate thread accepts connections and writes one
-JSON object to each, so a gateway with a busy event loop answers too. It reads nothing. `fastrpc gateway
-status` calls `running`: all gateways together have `ANSWER_SECONDS`, so a stopped one does not delay the
-others, and the sockets of killed gateways are removed. Over HTTP a gateway offers the same as a resource that
-is not listed. Secrets in reasons are masked.
+`Health` collects them. `StatusReporter` is the socket: a separate thread, which answers also while the event
+loop is busy, writes one JSON object to each connection and reads nothing. `fastrpc gateway status` calls
+`running`: all gateways together have `ANSWER_SECONDS`, so a stopped one does not delay the others, and the
+sockets of killed gateways are removed. Over HTTP a gateway offers the same as a resource that is not listed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
 FOLDER = "gateways"
-"""The name of the folder in the state folder."""
 ENDING = ".sock"
 STATUS_URI = f"{SCHEME}://status"
 SLOW_SECONDS, ANSWER_SECONDS = 2.0, 5.0

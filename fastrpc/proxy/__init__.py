@@ -1,12 +1,10 @@
 """Proxies one upstream MCP server: a child process, or a server at an HTTP URL.
 
-`Server.proxy(command)` and `Server.proxy(url)` create the proxy. It connects to the upstream server lazily:
-the first request that depends on the upstream's features, including the first client's `initialize`, waits
-for the connection. Over pipes the proxy negotiates the latest version that has an `initialize` handshake;
-over HTTP, the latest version that the upstream supports. It declares the capabilities of the first client.
-Entries, results, progress, cancellation, log messages, client requests (elicitation, sampling) and change
-notifications are forwarded unchanged. When the upstream connection ends, calls in flight fail and the next
-call reconnects. A call costs two more pipe transfers, or one HTTP request.
+`Server.proxy` creates the proxy. It connects with the first request that depends on the upstream's features,
+including the first client's `initialize`, which waits for that. Over pipes the proxy negotiates the latest
+version that has an `initialize` handshake; over HTTP, the latest version that the upstream supports. It
+declares the capabilities of the first client. When the upstream connection ends, calls in flight fail and the
+next call reconnects. A call costs two more pipe transfers, or one HTTP request.
 
 Where a rule is (files of this package by their names, others from `fastrpc/` on):
 
@@ -139,8 +137,6 @@ class UpstreamServer:
         self._server = server
         self.target = target
         self._start_seconds = start_seconds
-        self.reached = False
-        """Whether a connection has ever succeeded."""
         self.failure: str | None = None
         """Why the last attempt to connect failed; None if it succeeded."""
         self.reason = ""
@@ -335,7 +331,6 @@ class UpstreamServer:
             self.starts += 1
             self.since = time()
             self._wants_login = False
-            self.reached = True
             self._client = client
             if self.target.starts:
                 self.route.stream, self.route.version = client.stream, client.session.version

@@ -1,10 +1,8 @@
-"""Registry entries of a proxy: the tools, resources, templates, prompts and completions of the upstream
-server.
+"""Registry entries of a proxy: tools, resources, templates, prompts and completions of the upstream server.
 
 Descriptors are forwarded unchanged, but for what belongs to a connection (`fastrpc.proxy.hop`); only an
-invalid URI template and content of an unknown type are refused.
-Each entry's function forwards the arguments, and converts the result into what the encoders of
-`fastrpc.methods` write. The connection is in `fastrpc.proxy`.
+invalid URI template and content of an unknown type are refused. Each entry's function forwards the arguments,
+and converts the result into what the encoders of `fastrpc.methods` write.
 """
 
 from __future__ import annotations

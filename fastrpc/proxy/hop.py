@@ -3,8 +3,7 @@
 ``_meta`` (a trace, a tenant's key), and members that no version of MCP names, go on in both directions: in
 requests, results, the server's own requests, progress reports, log messages, cancellations and updates of
 resources; so do notifications that no version names. Each connection has its own progress tokens, envelope
-(MCP 2026-07-28), subscriptions, tasks and states of repeated requests; and its own lists, subscriptions and
-log levels, which no request of a client stands behind.
+(MCP 2026-07-28), lists, subscriptions, log levels, tasks and states of repeated requests.
 `_core/carried_meta.h` does the same for calls that are forwarded as bytes.
 """
 

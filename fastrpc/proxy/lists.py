@@ -1,8 +1,7 @@
-"""Reads the lists of an upstream server: every entry that can be used, whatever stands beside it.
+"""Reads the lists of an upstream server: every entry that can be used, whatever the others are.
 
-An entry that no client could use (no name, no URI, no input schema) is left out, and so is a list that is
-answered with an error or with none, except the tools: without them the server is of no use. All of it is
-logged. A list that is not complete within a time is an error, so that nothing waits for it without end.
+An entry that no client could use (no name, no URI, no input schema) is left out and logged, and so is a list
+that is answered with an error or with none, except the tools. The time of a list is limited.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The state of a call's upstream request, and the errors that may end it. Shared by connections and entries.
-
-No I/O.
-"""
+"""The state of a call's upstream request, and the errors that may end it. No I/O."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class SessionGone(ToolError):
 
 
 class LoginFailed(ToolError):
-    """Nobody has logged in at the server, or what came of it does not do."""
+    """A login at the server is missing, or has not led to a token that it accepts."""
 
 
 class UnreadableAnswer(ToolError):

@@ -1,4 +1,4 @@
-"""The time that an upstream server has to start: what is slow is told, what is too slow is `Late`."""
+"""The time that an upstream server has to start: `on_slow` hears of a slow start, `Late` ends it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The resources whose changes a proxy hears of from its upstream server: those that some client waits for.
 
-The first client that subscribes to a resource has the proxy subscribe upstream, the last one that does no
-longer has that ended. All are subscribed to again on each new connection. Nothing waits for an upstream that
-does not answer. Costs nothing before the first subscription.
+The proxy subscribes upstream with the first client, until the last one unsubscribes, and again on each new
+connection. Nothing waits for an upstream that does not answer. Costs nothing before the first subscription.
 """
 
 from __future__ import annotations

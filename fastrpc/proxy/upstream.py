@@ -1,8 +1,7 @@
 """The connection to an upstream server: a client whose requests belong to calls.
 
-Uses `fastrpc.client` to encode requests, match responses, negotiate versions, and exchange messages over
-pipes or HTTP. Routes progress, log messages and the server's own requests to the call that they belong to.
-`fastrpc.proxy` decides what to request, and when.
+Uses the session and the transports of `fastrpc.client`. Routes progress, log messages and the server's own
+requests to the call that they belong to. `fastrpc.proxy` decides what to request, and when.
 """
 
 from __future__ import annotations

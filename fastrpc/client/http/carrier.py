@@ -2,11 +2,10 @@
 
 A carrier sends each line of the client's stream in an HTTP request, and passes the messages of the response
 to the stream. A request is written at once if there is an idle connection, and a JSON response goes straight
-to the stream; any other response, and a request that needs a new connection, is handled by a task.
-`fastrpc.client.http.transport` chooses the carrier. I/O is left to `wire`.
+to the stream; all else is handled by a task. `transport` chooses the carrier. I/O is left to `wire`.
 
-Notifications and responses, which no request's time limit ends, are *posts*: some at a time, each for so
-long, the others wait within a bound.
+Notifications and responses, which no request's time limit ends, are *posts*: their number, time and memory
+are bounded.
 """
 
 from __future__ import annotations
@@ -52,8 +51,6 @@ SILENT_SECONDS = 300.0
 """Seconds without a byte, comments included, after which a notification stream is reopened."""
 STEADY_SECONDS = 5.0
 """Seconds that a stream must last to reset the back-off."""
-PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Back-off in seconds between attempts to open a stream; the last value repeats."""
 
 CANCELLED = "notifications/cancelled"
 MOST_UNSENT = 64 * 1024 * 1024
@@ -81,7 +78,6 @@ class Carrier:
         self._requests: dict[int, asyncio.Task[None] | Response] = {}
         """What is cancelled with each request: its task, or the response that it waits for."""
         self._posts: set[asyncio.Task[None]] = set()
-        """Notifications and responses that are being sent, or wait."""
         self._posts_bytes = 0
         self._post_turns: asyncio.Semaphore | asyncio.Lock = asyncio.Semaphore(MOST_POSTS)
         self._asked: dict[str | int, PendingRequest] = {}
@@ -89,7 +85,7 @@ class Carrier:
 
     @property
     def awaited(self) -> str:
-        """What the handshake waits for where that is no request's answer; "" for nothing."""
+        """What the handshake waits for besides answers to requests; "" for nothing."""
         return ""
 
     def set_version(self, version: str) -> None:

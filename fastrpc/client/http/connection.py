@@ -232,7 +232,6 @@ class HttpConnection(asyncio.Protocol):
         self._stall: asyncio.TimerHandle | None = None
         self._unwritten = 0
         self._first: bytes | None = None
-        """The first data of the response."""
         self._known: _KnownHead | None = None
         self._new_heads = 0
         """Heads since the last one that was the known one."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
-from fastrpc.client.http.carrier import PAUSES, SILENT_SECONDS, STEADY_SECONDS, Carrier
+from fastrpc.client.http.carrier import SILENT_SECONDS, STEADY_SECONDS, Carrier
 from fastrpc.client.http.connection import JSON
 from fastrpc.client.http.events import Events
 from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Unreachable, header_lines
+from fastrpc.client.transport import PAUSES
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, SessionExpired
 
 TYPE_CHECKING = False

@@ -53,7 +53,6 @@ class StatelessCarrier(Carrier):
         self._parameters: dict[str, ParameterHeaders] = {}
         """By tool; tools without headers have no entry."""
         self._lines: dict[tuple[str, str | None], bytes] = {}
-        """Header lines by method and name."""
 
     def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
         method = request.method

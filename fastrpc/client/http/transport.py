@@ -1,9 +1,8 @@
 """A connection to a server at a URL: detects which HTTP transport the server supports.
 
-`fastrpc.client.session` negotiates the version (MCP 2026-07-28, versioning: backwards compatibility). A
-server that supports 2026-07-28 receives stateless requests; any other server receives `initialize`. If that
-is refused with status 400, 404 or 405, a GET is tried: an `endpoint` event selects HTTP+SSE. Each of the
-three transports is a module.
+A server that supports 2026-07-28 (`fastrpc.client.session`) receives stateless requests; any other server
+receives `initialize`. If that is refused with status 400, 404 or 405, a GET is tried: an `endpoint` event
+selects HTTP+SSE. Each of the three transports is a module.
 """
 
 from __future__ import annotations

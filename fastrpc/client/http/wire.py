@@ -1,9 +1,8 @@
 """HTTP requests to one remote server: adds the credentials, turns failures into readable errors.
 
-TLS certificates are verified. Redirects are followed only within the server's own origin, so that no other
-server receives the token. Bodies are bounded. The environment's HTTP proxies are used, except for this
-machine (`dialing`). Connections are kept alive (`pool`). A request on an idle connection is written at once
-and costs some 10 us besides its I/O. What the bodies mean is left to the carriers.
+Redirects are followed only within the server's own origin, so that no other server receives the token.
+Bodies are bounded. Connections are made by `dialing`, and kept by `pool`: a request on an idle one is written
+at once, and costs some 10 us besides its I/O. What the bodies mean is left to the carriers.
 """
 
 from __future__ import annotations
@@ -192,7 +191,12 @@ class Wire:
         self._cookies = Cookies()
         self._reading = Quota(MOST_READING)
         self._keeps_cookies = not any(name.lower() == "cookie" for name in remote.headers)
-        self.oauth = _oauth_of(remote)
+        self.oauth: Credentials | None = None
+        """What gets and renews the tokens of a connection, if the user wants that."""
+        if remote.auth is not None:
+            from fastrpc.client.oauth.credentials import Credentials
+
+            self.oauth = Credentials(remote.auth, remote)
 
     def share(self) -> Share:
         """Return the share that one body, or the events of one stream, take of what is being read."""
@@ -377,14 +381,6 @@ class Wire:
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
-
-
-def _oauth_of(remote: Remote) -> Credentials | None:
-    if remote.auth is None:
-        return None
-    from fastrpc.client.oauth.credentials import Credentials
-
-    return Credentials(remote.auth, remote)
 
 
 def _json_of(body: bytes | bytearray) -> Any:

@@ -3,12 +3,10 @@
 The SDK's provider is a generator of httpx2 requests: the metadata of the server and of its authorization
 server, the registration, the tokens. They are sent here, by httpx2; the request to the MCP server is not:
 `run` ends the generator as soon as the tokens are there, since it holds a lock as long as it runs. Each run
-makes a new provider of a `LoginRecord`, and leaves in the record what it has learned: nothing else has to be
-kept.
+makes a new provider of a `LoginRecord`, and leaves all that it has learned in the record.
 
 Requests go to https only, or where the user's own URL goes unencrypted. Redirects are the SDK's decision
-(within an origin). Bodies are bounded. Importing this imports the SDK: half a second, on a busy machine many
-times that.
+(within an origin). Bodies are bounded. Importing this imports the SDK, in half a second or more.
 """
 
 from __future__ import annotations
@@ -63,8 +61,6 @@ SECRETS = (
 )
 """Members of forms and answers that are masked in whatever is written."""
 KEPT_HEADERS = ("content-type", "location", "www-authenticate")
-EXPIRED = 1.0
-"""A time that is over."""
 
 _is_ours: ContextVar[bool] = ContextVar("_is_ours", default=False)
 
@@ -205,7 +201,7 @@ class _Flow:
         headers = {} if version is None else {"MCP-Protocol-Version": version}
         request = httpx2.Request("POST", self._place.url, headers=headers)
         if refusal is None or refusal.may_refresh:
-            context.token_expiry_time = EXPIRED  # so that it is refreshed, where that is possible
+            context.token_expiry_time = 1.0  # expired, so that it is refreshed, where that is possible
         flow = provider.async_auth_flow(request)
         try:
             outgoing = await flow.__anext__()
@@ -434,14 +430,8 @@ def _words(error: BaseException) -> str:
 # --- the SDK's log ----------------------------------------------------------------------------------------
 
 
-class _OthersOnly(logging.Filter):
-    """Drops what the SDK logs about a login that fastrpc runs: the caller gets the error instead."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not _is_ours.get()
-
-
-logging.getLogger("mcp.client.auth.oauth2").addFilter(_OthersOnly())
+# Drops what the SDK logs about a login that fastrpc runs: the caller gets the error instead.
+logging.getLogger("mcp.client.auth.oauth2").addFilter(lambda record: not _is_ours.get())
 
 
 @contextmanager

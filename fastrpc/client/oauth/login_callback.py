@@ -2,9 +2,7 @@
 
 `Redirect` listens at 127.0.0.1 while one login is under way, and takes one redirect: a GET of its path, with
 the state that was sent. Anything else is refused and changes nothing, so that no page in the browser can
-end a login or put its own in the place of it. Each connection is bounded in bytes and time; the page that it
-answers with quotes nothing of the request. What the code is exchanged for is left to
-`fastrpc.client.oauth.flow`.
+end or replace a login. Each connection is bounded in bytes and time; its page quotes nothing of the request.
 """
 
 from __future__ import annotations

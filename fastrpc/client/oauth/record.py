@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
         url: str
         shown: str
-        """The URL as it may be shown."""
 
         @property
         def is_local(self) -> bool: ...

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 SERVICE = "fastrpc"
-"""Under this name the entries stand in the keyring."""
+"""The name of the entries in the keyring."""
 LARGEST = 1024 * 1024
 """Bytes of a record."""
 SYSTEM_PRIORITY = 1
