@@ -12,7 +12,7 @@ from time import monotonic
 from fastrpc import diagnostics
 from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_stream import ClientStream
-from fastrpc._core.tool_call import ToolCaller
+from fastrpc._core.tool_call import ToolCall, ToolCaller
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.output_schemas import OutputSchemas
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from fastrpc._core.tool_call import ToolCall
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.client.options import RequestOptions, TargetOptions
     from fastrpc.client.targets import Target

@@ -10,8 +10,8 @@ import asyncio
 
 from fastrpc import diagnostics
 from fastrpc._core.client_request import sent_id
-from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT
-from fastrpc.client.listening import LISTEN
+from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT, ClientStream
+from fastrpc.client.listening import LISTEN, Listening
 from fastrpc.errors import ClientError, InternalError, InvalidAnswer, InvalidRequest, Overloaded, RemoteError
 from fastrpc.json_encoding import UNWRITABLE, message_json, to_json
 from fastrpc.quotas import Quota, size_of
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from fastrpc._core.client_stream import ClientStream
     from fastrpc.client.handlers import Handlers
-    from fastrpc.client.listening import Listening
 
 MOST_ANSWERING = 256
 MOST_ANSWERING_BYTES = 64 * 1024 * 1024

@@ -15,6 +15,7 @@ from fastrpc.client.server_messages import ServerMessages
 from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import (
     ClientError,
+    ConnectionLost,
     HeaderMismatch,
     HttpStatusError,
     InvalidAnswer,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from fastrpc._core.client_stream import ClientStream
     from fastrpc.client.handlers import Handlers
     from fastrpc.client.options import RequestOptions
-    from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
 """Time limit of `server/discover` where the version is negotiated; after it, `initialize` is sent."""

@@ -26,7 +26,7 @@ from fastrpc.gateway.catalogue import GatewayCatalogue
 from fastrpc.gateway.member import CLIENT_NAME, DENIED, INVALID, GatewayMember, member_of
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
-from fastrpc.proxy import DeferredRequest
+from fastrpc.proxy import DeferredRequest, UpstreamServer
 from fastrpc.version import __version__
 
 TYPE_CHECKING = False
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-    from fastrpc.proxy import UpstreamServer
     from fastrpc.server import Server
 
 START_SECONDS = 30.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.client.config import entry_of, read_servers, servers_in
+from fastrpc.client.config import ServerEntry, entry_of, read_servers, servers_in
 from fastrpc.errors import DefinitionError, InvalidConfig
 from fastrpc.gateway.member import proxy_with, warn_of_unmatched
 from fastrpc.gateway.names import STYLES
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from fastrpc.client.config import ServerEntry
     from fastrpc.client.options import ClientOptions
     from fastrpc.server import Server
 

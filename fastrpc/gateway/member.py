@@ -7,7 +7,7 @@ proxy. This module starts nothing.
 from __future__ import annotations
 
 from fastrpc import diagnostics
-from fastrpc.client.config import entry_of
+from fastrpc.client.config import ServerEntry, entry_of
 from fastrpc.errors import DefinitionError, InvalidConfig
 
 TYPE_CHECKING = False
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from fastrpc.client.config import ServerEntry
     from fastrpc.definitions.registry import Registries
     from fastrpc.proxy import UpstreamServer
     from fastrpc.server import Server

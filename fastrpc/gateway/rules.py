@@ -10,14 +10,11 @@ servers. In globs only ``*`` and ``?`` are special (`fastrpc.globs`). Pure.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from fastrpc.errors import InvalidConfig, suggestion
 from fastrpc.globs import composed, matches
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 ANY = "*"
 

@@ -40,7 +40,7 @@ from fastrpc.proxy.requests import LoginFailed, SessionGone, UpstreamError
 from fastrpc.proxy.rounds import complete_result
 from fastrpc.proxy.start_limit import Late, in_time
 from fastrpc.proxy.subscriptions import UpstreamSubscriptions
-from fastrpc.proxy.upstream import translated
+from fastrpc.proxy.upstream import UpstreamClient, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from fastrpc.engine.request import Request
     from fastrpc.engine.runtime import Runtime
     from fastrpc.proxy.targets import UpstreamTarget
-    from fastrpc.proxy.upstream import UpstreamClient
 
     class ProxyServer(Protocol):
         """The part of `Server` that the proxy needs: the server whose features come from the upstream."""

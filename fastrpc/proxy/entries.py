@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_request import PendingRequest
-from fastrpc._core.forwarding import ToolForwarder
+from fastrpc._core.forwarding import ToolForwarder, UpstreamRoute
 from fastrpc.client.results import CompletionResult, PromptResult, ReadResult
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, Received, ToolResult
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, Protocol, TypeVar
 
-    from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.context import Context
     from fastrpc.definitions.addresses import Addresses
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 SLOW_SECONDS = 2.0
 """Seconds after which it may be said what a start waits for."""

@@ -12,40 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 from fastrpc import diagnostics
+from fastrpc._core.client_request import PendingRequest
+from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.http.connection import JSON, Response
-from fastrpc.client.http.wire import Answer
+from fastrpc.client.http.wire import Answer, Wire
 from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.time_limit import TimeLimit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any, Protocol
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc._core.client_stream import ClientStream
-    from fastrpc.client.http.wire import Wire
-
-    class Link(Protocol):
-        """The connection of a carrier."""
-
-        stream: ClientStream
-        lost: bool
-        """Whether the connection has ended."""
-        on_gap: Callable[[], object] | None
-        """Called when notifications may have been missed."""
-
-        def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-            """Start a task that is cancelled when the connection is closed."""
-
-        def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
-            """Pass a message to the stream. `of`: the request to which it belongs, if any."""
-
-        def lose(self, error: ConnectionLost, *, still_answers: bool = False) -> None:
-            """Report a lost connection. `still_answers`: pending requests may still be answered."""
-
 
 SILENT_SECONDS = 300.0
 """Seconds without a byte, comments included, after which a notification stream is reopened."""
@@ -60,6 +36,25 @@ MOST_POSTS = 64
 """POSTs that are sent at a time, each on a separate connection."""
 POST_SECONDS = 30.0
 """Time limit of one; the time that a person needs to log in is not counted."""
+
+
+class Link(Protocol):
+    """The connection of a carrier."""
+
+    stream: ClientStream
+    lost: bool
+    """Whether the connection has ended."""
+    on_gap: Callable[[], object] | None
+    """Called when notifications may have been missed."""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that is cancelled when the connection is closed."""
+
+    def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
+        """Pass a message to the stream. `of`: the request to which it belongs, if any."""
+
+    def lose(self, error: ConnectionLost, *, still_answers: bool = False) -> None:
+        """Report a lost connection. `still_answers`: pending requests may still be answered."""
 
 
 def _not_accepted() -> ConnectionLost:

@@ -17,15 +17,11 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 WRITE_SECONDS = 60.0
 """Seconds in which the server must take something of a request that does not fit into the socket's buffer."""

@@ -19,7 +19,7 @@ import socket
 import sys
 
 from fastrpc.client.http.connection import BrokenConnection, HttpConnection, Response
-from fastrpc.client.urls import authority, origin_of, request_target
+from fastrpc.client.urls import Origin, authority, origin_of, request_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.client.http.address import Remote
-    from fastrpc.client.urls import Origin
 
     Callback = Callable[[HttpConnection], object]
 

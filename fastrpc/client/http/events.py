@@ -6,11 +6,8 @@ anywhere. The memory for an unfinished event is bounded, whatever it is made of.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_NAME = 4 * 1024

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from time import monotonic
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from fastrpc.client.http.connection import HttpConnection
+from fastrpc.client.http.connection import HttpConnection
 
 IDLE_SECONDS = 30.0
 MOST_IDLE = 256

@@ -8,23 +8,16 @@ When the session has expired, the connection is lost.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from fastrpc import diagnostics
-from fastrpc.client.http.carrier import SILENT_SECONDS, STEADY_SECONDS, Carrier
-from fastrpc.client.http.connection import JSON
+from fastrpc._core.client_request import PendingRequest
+from fastrpc.client.http.carrier import SILENT_SECONDS, STEADY_SECONDS, Carrier, Link
+from fastrpc.client.http.connection import JSON, Response
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Unreachable, header_lines
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Answer, Unreachable, Wire, header_lines
 from fastrpc.client.transport import PAUSES
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, SessionExpired
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc.client.http.carrier import Link
-    from fastrpc.client.http.connection import Response
-    from fastrpc.client.http.wire import Answer, Wire
 
 HEADER_SINCE = "2025-06-18"
 """The first version that needs the header MCP-Protocol-Version (MCP 2025-06-18)."""

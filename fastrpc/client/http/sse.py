@@ -7,23 +7,16 @@ the connection is lost. Messages are posted one at a time, in order.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from fastrpc import diagnostics
-from fastrpc.client.http.carrier import Carrier
-from fastrpc.client.http.connection import JSON
+from fastrpc._core.client_request import PendingRequest
+from fastrpc.client.http.carrier import Carrier, Link
+from fastrpc.client.http.connection import JSON, Response
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import LONGEST_BODY, STREAM
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Wire
 from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc.client.http.carrier import Link
-    from fastrpc.client.http.connection import Response
-    from fastrpc.client.http.wire import Wire
 
 ENDPOINT_SECONDS = 10.0
 

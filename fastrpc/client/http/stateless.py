@@ -7,31 +7,24 @@ that MCP does not know.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64encode
+from typing import Any
 
 from fastrpc import diagnostics
+from fastrpc._core.client_request import PendingRequest
 from fastrpc.client.http.address import is_header_name
-from fastrpc.client.http.carrier import SILENT_SECONDS, Carrier
-from fastrpc.client.http.connection import JSON
+from fastrpc.client.http.carrier import SILENT_SECONDS, Carrier, Link
+from fastrpc.client.http.connection import JSON, Response
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import LONGEST_BODY, STREAM, header_lines
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Wire, header_lines
 from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.transports.http.headers import NAMED, parameter_headers
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import asyncio
-    from typing import Any
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc.client.http.carrier import Link
-    from fastrpc.client.http.connection import Response
-    from fastrpc.client.http.wire import Wire
-
-    ParameterHeaders = list[tuple[str, tuple[str, ...]]]
-    """Headers of a tool, each with the path to its argument."""
+ParameterHeaders = list[tuple[str, tuple[str, ...]]]
+"""Headers of a tool, each with the path to its argument."""
 
 MOST_LINES, LONGEST_LINES = 1024, 1024
 """Header lines that are kept, by method and name, and bytes of those of one."""

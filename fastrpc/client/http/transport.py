@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from fastrpc import diagnostics
+from fastrpc._core.client_request import PendingRequest
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.http.address import Remote
+from fastrpc.client.http.carrier import Carrier
 from fastrpc.client.http.wire import Wire
 from fastrpc.client.transport import ConnectionTransport
-from fastrpc.errors import ClientError
+from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.versions import STATELESS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc._core.client_stream import ClientStream
-    from fastrpc.client.http.address import Remote
-    from fastrpc.client.http.carrier import Carrier
-    from fastrpc.errors import ConnectionLost
 
 LEAVE_SECONDS = 1.0
 

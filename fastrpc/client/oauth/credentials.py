@@ -12,18 +12,17 @@ been asked for, and a login that a person has not completed are errors.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from importlib import import_module
+from typing import Any
 
 from fastrpc import diagnostics
+from fastrpc.client.oauth import OAuth
 from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, key_of
 from fastrpc.errors import AuthorizationFailed, ClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-    from typing import Any
-
-    from fastrpc.client.oauth import OAuth
     from fastrpc.client.oauth.record import LoginTarget
 
 

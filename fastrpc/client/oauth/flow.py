@@ -14,8 +14,10 @@ from __future__ import annotations
 import json
 import logging
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -36,7 +38,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from fastrpc.client.oauth import ClientCredentials
+from fastrpc.client.oauth import ClientCredentials, OAuth
 from fastrpc.client.oauth.login_callback import Redirect, show
 from fastrpc.client.oauth.record import life_of
 from fastrpc.client.urls import is_local_host, shown
@@ -46,10 +48,6 @@ from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from fastrpc.client.oauth import OAuth
     from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget
 
 FLOW_SECONDS = 30.0

@@ -8,14 +8,11 @@ end or replace a login. Each connection is bounded in bytes and time; its page q
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 from fastrpc import diagnostics
 from fastrpc.errors import AuthorizationFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOST = "127.0.0.1"
 PATH = "/callback"
