@@ -7,6 +7,7 @@ else goes through `fastrpc.client.session`.
 from __future__ import annotations
 
 import asyncio
+import json
 from time import monotonic
 
 from fastrpc import diagnostics
@@ -20,6 +21,7 @@ from fastrpc.client.results import CompletionResult, Described, PromptResult, Re
 from fastrpc.client.session import Session
 from fastrpc.client.targets import transport_of
 from fastrpc.errors import ArgumentError, ConnectionLost, RemoteError, SessionExpired, excerpt
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import SERVER_KEY, STATELESS, VERSIONS
 
@@ -291,22 +293,18 @@ class AsyncClient(ToolCaller, ServerFacts):
     async def _finish_call(self, call: ToolCall) -> Any:
         """Finish a call on its rare ways, and return its result: send it after reconnecting, send it again
         after an error that allows that, or answer the input requests of its result. Raises ClientError."""
-        error = call.error
-        if isinstance(error, (RemoteError, SessionExpired)):
-            if not self.may_call_again(error):
-                raise error
-        elif error is not None:
-            raise error
+        if call.error is not None and not self.may_call_again(call.error):
+            raise call.error
         result = await self._complete_call(
             call.name, call.arguments, call.value, call.timeout_seconds, None, None
         )
         return self._value_of(call.name, result, call.as_type)
 
-    def may_call_again(self, error: RemoteError | SessionExpired) -> bool:
+    def may_call_again(self, error: BaseException) -> bool:
         """Whether the server has not processed a failed call, and the call is to be sent again."""
         if isinstance(error, SessionExpired):
             return self._restart
-        return self._session.is_mismatch(error)
+        return isinstance(error, RemoteError) and self._session.is_mismatch(error)
 
     async def _complete_call(
         self,
@@ -491,10 +489,6 @@ class AsyncClient(ToolCaller, ServerFacts):
 
 def _text_of(name: str, value: Any) -> str:
     """Return an argument of a prompt as the text that it is sent as."""
-    from json import loads
-
-    from fastrpc.json_encoding import UnencodableResult, to_json
-
     try:
         if isinstance(value, str):
             value.encode()
@@ -504,4 +498,4 @@ def _text_of(name: str, value: Any) -> str:
         raise ArgumentError(
             f"arguments.{excerpt(name)}: expected a text or a value with JSON, got {type(value).__name__}"
         ) from None
-    return loads(text) if text.startswith('"') else text
+    return json.loads(text) if text.startswith('"') else text

@@ -148,14 +148,12 @@ def find_config(folder: str | None = None) -> str | None:
     """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above; None if
     there is none."""
     place = os.path.abspath(folder or os.curdir)
-    while True:
-        path = os.path.join(place, FILE_NAME)
-        if os.path.isfile(path):
-            return path
+    while not os.path.isfile(path := os.path.join(place, FILE_NAME)):
         above = os.path.dirname(place)
         if above == place:
             return None
         place = above
+    return path
 
 
 def read_config(path: str) -> dict[str, ServerEntry]:

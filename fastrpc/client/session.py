@@ -132,12 +132,8 @@ class Session:
         self.stream.set_envelope(self.envelope())
         try:
             found = await self._ask_for_versions(seconds)
-        except (RemoteError, RequestTimeout, InvalidAnswer):
-            if must:
-                raise
-            found = {}
-        except HttpStatusError as error:
-            if must or not _means_another_version(error.status):
+        except (RemoteError, RequestTimeout, InvalidAnswer, HttpStatusError) as error:
+            if must or (isinstance(error, HttpStatusError) and not _means_another_version(error.status)):
                 raise
             found = {}
         supported = found.get("supportedVersions")

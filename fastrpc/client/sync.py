@@ -18,7 +18,7 @@ from time import monotonic
 
 from fastrpc._core.call_result import CallResult
 from fastrpc.client.asynchronous import AsyncClient, ServerFacts
-from fastrpc.errors import RemoteError, SessionExpired
+from fastrpc.errors import ClientError
 from fastrpc.transports.loop import new_loop
 
 TYPE_CHECKING = False
@@ -136,8 +136,6 @@ class SyncClient(ServerFacts):
             # This thread runs another event loop (as in a notebook), and cannot run a second one.
             return _in_thread(loop, coroutine)
 
-    # --- tools ------------------------------------------------------------------------------------------
-
     if TYPE_CHECKING:
 
         @overload
@@ -187,7 +185,7 @@ class SyncClient(ServerFacts):
                     raise
                 try:
                     result = pending.result()
-                except (RemoteError, SessionExpired) as error:
+                except ClientError as error:
                     if not client.may_call_again(error):
                         raise
                     result = None
@@ -233,8 +231,6 @@ class SyncClient(ServerFacts):
     iter_prompts = _each_in_loop(AsyncClient.iter_prompts)
     get_prompt = _in_loop(AsyncClient.get_prompt)
     complete = _in_loop(AsyncClient.complete)
-
-    # --- everything else --------------------------------------------------------------------------------
 
     request = _in_loop(AsyncClient.request)
     ping = _in_loop(AsyncClient.ping)

@@ -332,9 +332,6 @@ def _range(low: Any, high: Any) -> str:
     return f"from {low} to {high}"
 
 
-# ---------------------------------------------------------------------------------- older versions
-
-
 def _in_2025_06_18(field: Schema) -> Schema:
     """Return a field in the form of 2025-06-18: titles of choices are in ``enumNames``."""
     if "oneOf" not in field:

@@ -170,12 +170,9 @@ class Gateway:
         return member
 
     def _leave(self, member: GatewayMember) -> None:
-        """End the connection to a server that is not used any more."""
         upstream = member.upstream
         if upstream is not None and upstream.live:
             self._spawn(upstream.leave())
-
-    # --- the lists ------------------------------------------------------------------------------------
 
     def _changed(self, kind: str) -> None:
         """The features of a server have changed. While servers are being started, the lists change once."""

@@ -6,6 +6,8 @@ proxy. This module starts nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc import diagnostics
 from fastrpc.client.config import ServerEntry, entry_of
 from fastrpc.errors import DefinitionError, InvalidConfig
@@ -32,23 +34,23 @@ DISABLED = "disabled"
 DENIED = "denied"
 
 
+@dataclass(eq=False, repr=False)
 class GatewayMember:
     """A server behind a gateway. `entry`: as configured; `prefix`: of the names of its tools and prompts.
     `server`: its proxy, None if it is not used: then `unused` is the state, and `problem` the reason."""
 
-    def __init__(self, name: str, prefix: str, entry: Any, server: Server | None) -> None:
-        self.name = name
-        self.prefix = prefix
-        self.entry = entry
-        self.server = server
-        self.offers: Callable[[str], bool] = lambda tool: True
-        """Whether the configuration allows a tool."""
-        self.unused = ""
-        self.problem = ""
-        self.failures = 0
-        """Failed attempts to start it since the last successful one."""
-        self.calls = 0
-        self.errors = 0
+    name: str
+    prefix: str
+    entry: Any
+    server: Server | None = None
+    unused: str = ""
+    problem: str = ""
+    offers: Callable[[str], bool] = lambda tool: True
+    """Whether the configuration allows a tool."""
+    failures: int = 0
+    """Failed attempts to start it since the last successful one."""
+    calls: int = 0
+    errors: int = 0
 
     @property
     def registries(self) -> Registries | None:
@@ -104,14 +106,12 @@ def member_of(
     try:
         entry = entry_of(raw)
         if not entry.enabled:
-            return _unused(name, prefix, raw, DISABLED, "the configuration switches it off")
+            return GatewayMember(name, prefix, raw, None, DISABLED, "the configuration switches it off")
         server = _proxy_of(name, entry.expanded(), start_seconds, folder, version)
     except (InvalidConfig, DefinitionError) as error:
-        return _unused(name, prefix, raw, INVALID, str(error).removeprefix("proxy: "))
-    member = GatewayMember(name, prefix, raw, server)
-    member.offers = entry.offers
+        return GatewayMember(name, prefix, raw, None, INVALID, str(error).removeprefix("proxy: "))
     warn_of_unmatched(name, entry, server)
-    return member
+    return GatewayMember(name, prefix, raw, server, offers=entry.offers)
 
 
 def warn_of_unmatched(name: str, entry: ServerEntry, server: Server) -> None:
@@ -126,12 +126,6 @@ def warn_of_unmatched(name: str, entry: ServerEntry, server: Server) -> None:
             log.write(f"{name}: its entry names the tool {glob:.200}, which it does not have")
 
     server.registries.tools.watchers.append(look)
-
-
-def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> GatewayMember:
-    member = GatewayMember(name, prefix, raw, None)
-    member.unused, member.problem = state, problem
-    return member
 
 
 def _proxy_of(

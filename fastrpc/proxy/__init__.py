@@ -193,7 +193,6 @@ class UpstreamServer:
 
     @property
     def _is_pausing(self) -> bool:
-        """Whether it is too early for another attempt to connect."""
         pause = LOGIN_PAUSE_SECONDS if self._wants_login else RETRY_SECONDS
         return self.failure is not None and monotonic() < self._failed_at + pause
 
@@ -201,8 +200,6 @@ class UpstreamServer:
     def live(self) -> bool:
         """Whether there is a connection, or a task, to close."""
         return self._client is not None or self._starting is not None or bool(self._tasks)
-
-    # --- requests that depend on the upstream's features ----------------------------------------------
 
     def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
         """Defer a request until the upstream's features are known. Return False if it need not wait.
@@ -376,7 +373,6 @@ class UpstreamServer:
         return {"capabilities": capabilities, "clientInfo": info}
 
     async def _initialize(self, client: UpstreamClient) -> None:
-        """Initialize the connection and list the upstream's features."""
         found = await client.initialize()
         offered = found["capabilities"]
         runtime = self._server.runtime

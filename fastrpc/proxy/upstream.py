@@ -120,8 +120,6 @@ class UpstreamClient:
         """Whether the server uses 2026-07-28, which returns input requests in results."""
         return self.session.version == STATELESS
 
-    # --- connecting -----------------------------------------------------------------------------------
-
     async def initialize(self) -> dict[str, Any]:
         """Connect, and return the InitializeResult or DiscoverResult. Raises ToolError and RemoteError."""
         try:
@@ -186,7 +184,6 @@ class UpstreamClient:
             diagnostics.write("info", f"the upstream server does not get {method:.200}: {error}")
 
     def _meta(self, context: Context | None) -> dict[str, Any]:
-        """Return the ``_meta`` of the next request."""
         meta: dict[str, Any] = {}
         if self.stateless:
             meta = self.session.envelope()
@@ -241,8 +238,6 @@ class UpstreamClient:
         finally:
             call.asking = None
         self.stream.send(to_json(answer))
-
-    # --- changes --------------------------------------------------------------------------------------
 
     async def watch(self, uris: set[str], seconds: float) -> None:
         """Be subscribed to changes of these resources alone. `seconds`: the time limit of each answer."""

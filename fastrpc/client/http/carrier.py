@@ -237,7 +237,6 @@ class Carrier:
         self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
 
     def _forget_asked(self, request: PendingRequest) -> None:
-        """Forget what the server has asked during a request that has ended."""
         for id in [id for id, of in self._asked.items() if of is request]:
             del self._asked[id]
 
@@ -258,8 +257,6 @@ class Carrier:
                 diagnostics.write("info", f"a response could not be sent: {error}")
             else:
                 self.link.stream.fail(request, error)
-
-    # --- incoming -------------------------------------------------------------------------------------
 
     def on_request(self, id: str | int, of: PendingRequest) -> None:
         """Store a request that the server has sent on the stream of a request of ours."""

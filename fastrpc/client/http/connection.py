@@ -18,6 +18,7 @@ import asyncio
 import os
 import select
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ class BrokenConnection(Exception):
     """A connection ended before its response did, or sent something other than HTTP. The text says why."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Response:
     """A response: its head, and its body as far as it has arrived and was not read.
 
@@ -57,47 +59,23 @@ class Response:
     `context` belongs to the sender of the request.
     """
 
-    __slots__ = (
-        "_connection",
-        "_waiter",
-        "at_head",
-        "context",
-        "error",
-        "has_special_headers",
-        "headers",
-        "is_complete",
-        "is_settled",
-        "kind",
-        "on_settled",
-        "pieces",
-        "reason",
-        "status",
-        "unread",
-    )
-
-    def __init__(
-        self,
-        on_settled: Callable[[Response], object] | None = None,
-        context: Any = None,
-        at_head: bool = False,
-    ) -> None:
-        self.status = 0
-        self.reason = b""
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.kind = ""
-        self.has_special_headers = False
-        """Whether its body is encoded, or it sets cookies."""
-        self.pieces: list[bytes] = []
-        self.unread = 0
-        self.is_settled = False
-        self.is_complete = False
-        self.error: Exception | None = None
-        """Why the response will not be complete."""
-        self.on_settled = on_settled
-        self.context = context
-        self.at_head = at_head
-        self._connection: HttpConnection | None = None
-        self._waiter: asyncio.Future[None] | None = None
+    on_settled: Callable[[Response], object] | None = None
+    context: Any = None
+    at_head: bool = False
+    status: int = 0
+    reason: bytes = b""
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    kind: str = ""
+    has_special_headers: bool = False
+    """Whether its body is encoded, or it sets cookies."""
+    pieces: list[bytes] = field(default_factory=list)
+    unread: int = 0
+    is_settled: bool = False
+    is_complete: bool = False
+    error: Exception | None = None
+    """Why the response will not be complete."""
+    connection: HttpConnection | None = None
+    _waiter: asyncio.Future[None] | None = None
 
     def header(self, name: bytes) -> str | None:
         """Return the value of a header, or None. Bytes that are not UTF-8 are kept as surrogates."""
@@ -128,8 +106,8 @@ class Response:
         found = self.body()
         self.pieces.clear()
         self.unread = 0
-        if self._connection is not None:
-            self._connection.read_on()
+        if self.connection is not None:
+            self.connection.read_on()
         return found
 
     async def _arrival(self) -> None:
@@ -142,8 +120,8 @@ class Response:
     def cancel(self) -> None:
         """Abandon the response, and close its connection if the response is not complete."""
         self.on_settled = None
-        if self._connection is not None:
-            self._connection.abandon()
+        if self.connection is not None:
+            self.connection.abandon()
 
     def settle(self) -> None:
         """Call back the sender of the request, or wake the reader of the body."""
@@ -263,7 +241,7 @@ class HttpConnection(asyncio.Protocol):
         `silent_seconds`: after so long without data the connection counts as broken.
         """
         self._response = response
-        response._connection = self
+        response.connection = self
         self._in_head = True
         self._is_over = self._has_more = self._until_end = self._is_interim = False
         self._head_bytes = self._unproductive = self._missing = 0
@@ -347,7 +325,7 @@ class HttpConnection(asyncio.Protocol):
         response, self._response = self._response, None
         self._first = None
         if response is not None:
-            response._connection = None
+            response.connection = None
         if self._silence is not None:
             self._silence.cancel()
             self._silence = None

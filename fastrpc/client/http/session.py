@@ -147,8 +147,6 @@ class SessionCarrier(Carrier):
         self.link.lose(ConnectionLost(reason), still_answers=True)
         raise ConnectionLost(reason)
 
-    # --- other messages -------------------------------------------------------------------------------
-
     async def post(self, line: bytes) -> None:
         async with self.wire.send("POST", self._posting(), line) as answer:
             self._check_session(answer)
@@ -166,8 +164,6 @@ class SessionCarrier(Carrier):
             await self._initialized
             self.link.spawn(self._listen())
             await asyncio.sleep(0)  # it is on its way before any request whose effects it is to tell
-
-    # --- the GET stream -------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
         """Read the GET stream, if the server offers one, until the connection ends."""
@@ -195,8 +191,6 @@ class SessionCarrier(Carrier):
                 attempts = 0
             await asyncio.sleep(self._pause(events, attempts))
             attempts += 1
-
-    # --- closing --------------------------------------------------------------------------------------
 
     async def leave(self) -> None:
         """End the session with DELETE (MCP 2025-11-25: session management). Raises ClientError."""

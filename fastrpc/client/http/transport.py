@@ -56,8 +56,6 @@ class Http(ConnectionTransport):
     def awaited(self) -> str:
         return self._wire.awaited or ("" if self._carrier is None else self._carrier.awaited)
 
-    # --- which transport ------------------------------------------------------------------------------
-
     def set_version(self, version: str) -> None:
         if version == STATELESS:
             from fastrpc.client.http.stateless import StatelessCarrier

@@ -240,7 +240,7 @@ class Wire:
 
     def wait_shortly(self, response: Response) -> None:
         """Without a running loop: wait a moment for a response that `post_at_once` has returned."""
-        connection = response._connection
+        connection = response.connection
         if self._pool is not None and connection is not None:
             connection.wait_shortly(response, self._pool.open)
 

@@ -171,8 +171,6 @@ class Credentials:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
-    # --- the store ------------------------------------------------------------------------------------
-
     async def _load(self) -> None:
         try:
             text = await asyncio.to_thread(lambda: self._auth.store().load(self._key))

@@ -109,7 +109,6 @@ class _Flow:
     # --- the provider ---------------------------------------------------------------------------------
 
     def _new_provider(self) -> OAuthClientProvider:
-        """Return a provider in the state of the record."""
         auth, record = self._auth, self._record
         scope = " ".join(auth.scopes) or None
         if isinstance(auth, ClientCredentials):
@@ -293,8 +292,6 @@ class _Flow:
         if self._redirect is not None:
             record.redirect_port = self._redirect.port
 
-    # --- the person's part ----------------------------------------------------------------------------
-
     async def _show(self, url: str) -> None:
         self._check_place(url)
         self._check_client()
@@ -423,9 +420,6 @@ def _words(error: BaseException) -> str:
             )
         cause = cause.__cause__ or cause.__context__
     return " ".join(str(error).split())[:300] or type(error).__name__
-
-
-# --- the SDK's log ----------------------------------------------------------------------------------------
 
 
 # Drops what the SDK logs about a login that fastrpc runs: the caller gets the error instead.
