@@ -170,7 +170,10 @@ class ServerMessages:
         """Log an invalid message, unless many were (MCP, stdio transport: none is allowed). A line over the
         limit may be the response to any pending request: all of them fail."""
         if line == OVER_LIMIT:
-            self._fail_all_over_limit()
+            text = f"{self._peer} sent a line of more than {LONGEST_LINE} bytes"
+            for request in list(self._stream.pending.values()):
+                if request.method != LISTEN:  # its response only ends the stream
+                    self._stream.fail(request, InvalidAnswer(f"{request.method}: {text}"))
             return
         self._invalid_messages += 1
         if self._invalid_messages > MOST_INVALID_LOGGED:
@@ -180,12 +183,6 @@ class ServerMessages:
         diagnostics.write("warning", f"{self._peer} sent an invalid message: {shown}")
         if self._invalid_messages == MOST_INVALID_LOGGED:
             diagnostics.write("warning", f"{self._peer}: further invalid messages are not logged")
-
-    def _fail_all_over_limit(self) -> None:
-        text = f"{self._peer} sent a line of more than {LONGEST_LINE} bytes"
-        for request in list(self._stream.pending.values()):
-            if request.method != LISTEN:  # its response only ends the stream
-                self._stream.fail(request, InvalidAnswer(f"{request.method}: {text}"))
 
     async def end(self) -> None:
         """Cancel the handlers that still run."""

@@ -91,9 +91,6 @@ def _restore(request: Request, memory: Memory) -> None:
         memory.done = {key: (value, is_async) for key, (value, is_async) in state["done"].items()}
 
 
-# ---------------------------------------------------------------------------------------- the text
-
-
 def state_of(request: Request) -> str:
     """Return the state of a request as signed text."""
     memory = memory_of(request)
@@ -161,9 +158,6 @@ def secret_of(runtime: Runtime) -> bytes:
         text = os.environ.get(SECRET_VARIABLE, "").strip()
         runtime.secret = text.encode("utf-8", "surrogateescape") if text else os.urandom(32)
     return runtime.secret
-
-
-# -------------------------------------------------------------------------------------------- once
 
 
 def once(request: Request, key: str, function: Any) -> Any:

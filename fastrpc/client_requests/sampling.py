@@ -33,8 +33,8 @@ SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
 
 
 class Sample:
-    """The answer of the client's model: `content` is a list of blocks, `text` all their text. May be in
-    a later sampling request."""
+    """The answer of the client's model: `content` is a list of blocks, `text` all their text. It may be a
+    message of a later request."""
 
     __slots__ = ("content", "model", "stop_reason")
 

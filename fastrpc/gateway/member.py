@@ -79,18 +79,14 @@ class GatewayMember:
         """Return the state, and the reason for it or "". Callable on any thread."""
         upstream = self.upstream
         if upstream is None:
-            found = self.unused, self.problem
-        elif upstream.is_connected:
-            found = RUNNING, ""
-        elif upstream.is_starting:
-            found = STARTING, ""
-        elif upstream.failure is not None:
-            found = FAILED, upstream.reason
-        elif upstream.last_end is not None:
-            found = ENDED, upstream.last_end
-        else:
-            found = NOT_STARTED, ""
-        return found
+            return self.unused, self.problem
+        if upstream.is_connected:
+            return RUNNING, ""
+        if upstream.is_starting:
+            return STARTING, ""
+        if upstream.failure is not None:
+            return FAILED, upstream.reason
+        return (NOT_STARTED, "") if upstream.last_end is None else (ENDED, upstream.last_end)
 
     def watch(self, changed: Callable[[str], object]) -> None:
         """Call a function when the features of the server change."""

@@ -134,7 +134,11 @@ class UpstreamClient:
         if self.stateless:
             meta = found.get("_meta")
             found["serverInfo"] = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
-            await self._begin_listening(found["capabilities"])
+            for name in LISTS:
+                if found["capabilities"].get(name, {}).get("listChanged"):
+                    self._filter[f"{name}ListChanged"] = True
+            if self._filter:  # before the lists are read
+                await self._listen()
         elif "logging" in found["capabilities"]:  # the proxy filters levels for each client
             try:
                 await self.request("logging/setLevel", {"level": "debug"})
@@ -259,14 +263,6 @@ class UpstreamClient:
                     return  # the next connection subscribes to all
                 diagnostics.write("warning", f"the upstream server refused {method}, {uri:.200}: {error}")
 
-    async def _begin_listening(self, capabilities: dict[str, Any]) -> None:
-        """Subscribe to the list changes that the server supports, before the lists are read."""
-        for name in LISTS:
-            if capabilities.get(name, {}).get("listChanged"):
-                self._filter[f"{name}ListChanged"] = True
-        if self._filter:
-            await self._listen()
-
     async def _listen(self) -> None:
         """Open a stream with the current filter; close the previous one after the acknowledgement."""
         before, self._changes = self._changes, _Changes(self.session, dict(self._filter), self.owner)
@@ -307,7 +303,11 @@ class UpstreamClient:
             pending = self.stream.pending.get(token) if type(token) is int else None
             call = None if pending is None or pending.is_forwarded else pending.context
             if call is not None and call.context is not None:
-                self._progress(call.context, params)
+                try:
+                    report_progress(call.context, params)
+                except (KeyError, TypeError, ValueError) as error:
+                    words = "the upstream server sent an invalid progress report"
+                    diagnostics.write("warning", f"{words}: {error!r}")
             return
         if method == "notifications/cancelled":
             self._withdraw(params)
@@ -339,13 +339,6 @@ class UpstreamClient:
             self.owner.route.promote(pending)
         call: CallOrigin | None = pending.context
         return None if call is None or call.context is None else call
-
-    @staticmethod
-    def _progress(context: Context, params: dict[str, Any]) -> None:
-        try:
-            report_progress(context, params)
-        except (KeyError, TypeError, ValueError) as error:
-            diagnostics.write("warning", f"the upstream server sent an invalid progress report: {error!r}")
 
     # --- closing --------------------------------------------------------------------------------------
 

@@ -61,8 +61,6 @@ class SessionCarrier(Carrier):
     def _posting(self) -> dict[str, str]:
         return {**self._headers(), "content-type": JSON, "accept": f"{JSON}, {STREAM}"}
 
-    # --- requests -------------------------------------------------------------------------------------
-
     def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
         if self._lines is None and request.method != "initialize":
             self._lines = header_lines(self._posting())

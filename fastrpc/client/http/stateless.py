@@ -135,23 +135,19 @@ class StatelessCarrier(Carrier):
         kept = []
         for tool in tools:
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+                name, schema = tool["name"], tool.get("inputSchema")
+                self._parameters.pop(name, None)
                 try:
-                    self._learn_tool(tool["name"], tool.get("inputSchema"))
+                    check_marks(schema)
                 except ValueError as error:
                     diagnostics.write(
                         "warning", f"the server's tool {tool['name']!r:.80} is invalid and ignored: {error}"
                     )
                     continue
+                if isinstance(schema, dict) and (found := parameter_headers(schema)):
+                    self._parameters[name] = found
             kept.append(tool)
         tools[:] = kept
-
-    def _learn_tool(self, name: str, schema: Any) -> None:
-        """Learn the headers of one tool. Raises ValueError if the tool must be ignored."""
-        self._parameters.pop(name, None)
-        check_marks(schema)
-        found = parameter_headers(schema) if isinstance(schema, dict) else []
-        if found:
-            self._parameters[name] = found
 
 
 def check_marks(schema: Any) -> None:

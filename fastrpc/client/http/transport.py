@@ -8,7 +8,6 @@ selects HTTP+SSE. Each of the three transports is a module.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -17,7 +16,7 @@ from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.http.address import Remote
 from fastrpc.client.http.carrier import Carrier
-from fastrpc.client.http.wire import Wire
+from fastrpc.client.http.wire import Wire, json_of
 from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.json_encoding import to_json
@@ -78,8 +77,6 @@ class Http(ConnectionTransport):
         if self._carrier is not None:
             await self._carrier.settle()
 
-    # --- messages -------------------------------------------------------------------------------------
-
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
         assert self._carrier is not None
         line = self.stream.take()[:-1]
@@ -103,10 +100,7 @@ class Http(ConnectionTransport):
 
     def _without_secrets(self, text: bytes) -> bytes:
         """Return a message with the credentials removed from its error."""
-        try:
-            message = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
+        message = json_of(text)
         error = message.get("error") if isinstance(message, dict) else None
         if not isinstance(error, dict) or not isinstance(error.get("message"), str):
             return text
@@ -124,8 +118,6 @@ class Http(ConnectionTransport):
             self.lost = True
             self.still_answers = still_answers
             self._on_lost(error)
-
-    # --- tasks ----------------------------------------------------------------------------------------
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that is cancelled when the connection is closed."""

@@ -85,7 +85,7 @@ class Answer:
             raise self.refusal()
         body = await self.content(LONGEST_BODY if self.status < 400 else LAST_WORDS)
         if self.status in (401, 403):
-            raise self.refusal(_json_of(body))
+            raise self.refusal(json_of(body))
         return body
 
     async def content(self, limit: int) -> bytes:
@@ -104,13 +104,13 @@ class Answer:
     @staticmethod
     def names(id: int, body: bytes) -> bool:
         """Whether a body is the response to a request."""
-        message = _json_of(body)
+        message = json_of(body)
         return isinstance(message, dict) and message.get("id") == id
 
     def failure(self, body: bytes) -> ClientError:
         """Return the error for a body without the response: one with an error that has no id says that the
         request could not be read (JSON-RPC 2.0, section 5)."""
-        message = _json_of(body)
+        message = json_of(body)
         error = message.get("error") if isinstance(message, dict) and message.get("id") is None else None
         if isinstance(error, dict) and isinstance(error.get("message"), str):
             hidden = {**error, "message": self._wire.remote.hide(error["message"])}
@@ -383,7 +383,7 @@ class Wire:
             await pool.close()
 
 
-def _json_of(body: bytes | bytearray) -> Any:
+def json_of(body: bytes | bytearray) -> Any:
     """Return the JSON value of a body, or None."""
     try:
         return json.loads(body)

@@ -111,8 +111,6 @@ class Credentials:
                 f"{self._place.shown} still requires the scopes {wanted:.200}, which were asked for"
             )
 
-    # --- flows ----------------------------------------------------------------------------------------
-
     async def _idle(self) -> None:
         """Wait until nothing is done on the record. Raises AuthorizationFailed if that fails."""
         while self._running is not None:

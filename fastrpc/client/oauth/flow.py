@@ -14,8 +14,6 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -76,15 +74,16 @@ async def run(
     `version`: that of the protocol, if it is known. Raises AuthorizationFailed.
     """
     flow: _Flow | None = None
+    token = _is_ours.set(True)
     try:
-        with _quiet():
-            flow = _Flow(auth, place, record)
-            return await flow.run(refusal, version)
+        flow = _Flow(auth, place, record)
+        return await flow.run(refusal, version)
     except ClientError:
         raise
     except (OAuthFlowError, ValueError, httpx2.HTTPError, OSError) as error:
         raise AuthorizationFailed(f"{place.shown}: {place.hide(_words(error))}") from None
     finally:
+        _is_ours.reset(token)
         if flow is not None:
             await flow.close()
 
@@ -424,12 +423,3 @@ def _words(error: BaseException) -> str:
 
 # Drops what the SDK logs about a login that fastrpc runs: the caller gets the error instead.
 logging.getLogger("mcp.client.auth.oauth2").addFilter(lambda record: not _is_ours.get())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    token = _is_ours.set(True)
-    try:
-        yield
-    finally:
-        _is_ours.reset(token)
