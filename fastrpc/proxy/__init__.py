@@ -119,20 +119,14 @@ def proxy_of(make: Any, where: Iterable[str] | str, options: dict[str, Any]) -> 
     start_seconds = options.pop("start_seconds", START_SECONDS)
     target = target_of(where if isinstance(where, str) else list(where), options)
     server = make(**{"name": target.name, **options})
-    return server, UpstreamServer(server, target, start_seconds=start_seconds)
+    return server, UpstreamServer(server, target, start_seconds)
 
 
 class UpstreamServer:
     """The upstream server of a proxy: connected on demand, reconnected after it has ended. `known`: its
     features are in the registry, or the last attempt to connect failed recently."""
 
-    def __init__(
-        self,
-        server: ProxyServer,
-        target: UpstreamTarget,
-        *,
-        start_seconds: float = START_SECONDS,
-    ) -> None:
+    def __init__(self, server: ProxyServer, target: UpstreamTarget, start_seconds: float) -> None:
         self._server = server
         self.target = target
         self._start_seconds = start_seconds

@@ -64,7 +64,7 @@ def _not_accepted() -> ConnectionLost:
 class Carrier:
     """Sends and receives the messages of one connection. Subclasses define how each kind is sent."""
 
-    has_handshake = True
+    has_handshake = False
     """Whether its protocol versions have `initialize`."""
 
     def __init__(self, link: Link, wire: Wire) -> None:

@@ -31,6 +31,8 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 class SessionCarrier(Carrier):
     """The Streamable HTTP transport of versions 2025-03-26 to 2025-11-25."""
 
+    has_handshake = True
+
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)
         self._session: str | None = None

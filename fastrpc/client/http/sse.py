@@ -24,6 +24,8 @@ ENDPOINT_SECONDS = 10.0
 class SseCarrier(Carrier):
     """The HTTP+SSE transport of 2024-11-05."""
 
+    has_handshake = True
+
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)
         self._endpoint: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()

@@ -39,8 +39,6 @@ DATA = ("const", "default", "enum", "example", "examples")
 class StatelessCarrier(Carrier):
     """The transport of 2026-07-28."""
 
-    has_handshake = False
-
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)
         self._parameters: dict[str, ParameterHeaders] = {}

@@ -34,7 +34,8 @@ class Http(ConnectionTransport):
         self._is_open = False
         self._remote = remote
         self._wire = Wire(remote)
-        self._carrier: Carrier | None = None
+        self._carrier = Carrier(self, self._wire)
+        """One that carries nothing, until the version is known."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
@@ -53,14 +54,14 @@ class Http(ConnectionTransport):
 
     @property
     def awaited(self) -> str:
-        return self._wire.awaited or ("" if self._carrier is None else self._carrier.awaited)
+        return self._wire.awaited or self._carrier.awaited
 
     def set_version(self, version: str) -> None:
         if version == STATELESS:
             from fastrpc.client.http.stateless import StatelessCarrier
 
             self._carrier = StatelessCarrier(self, self._wire)
-        elif self._carrier is None or not self._carrier.has_handshake:
+        elif not self._carrier.has_handshake:
             from fastrpc.client.http.session import SessionCarrier
 
             self._carrier = SessionCarrier(self, self._wire)
@@ -74,11 +75,9 @@ class Http(ConnectionTransport):
         return await carrier.open()
 
     async def settle(self) -> None:
-        if self._carrier is not None:
-            await self._carrier.settle()
+        await self._carrier.settle()
 
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
-        assert self._carrier is not None
         line = self.stream.take()[:-1]
         if request is not None:
             self._carrier.send_request(request, params or {}, line)
@@ -86,8 +85,7 @@ class Http(ConnectionTransport):
             self._carrier.send(line)
 
     def wait_shortly(self, request: PendingRequest) -> None:
-        if self._carrier is not None:
-            self._carrier.wait_shortly(request)
+        self._carrier.wait_shortly(request)
 
     def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
         if b'"error"' in text:
@@ -109,7 +107,7 @@ class Http(ConnectionTransport):
 
     def _note_request(self, request: dict[str, Any]) -> None:
         """Store the request on whose stream a request of the server arrived, and handle the latter."""
-        if self.answering is not None and self._carrier is not None:
+        if self.answering is not None:
             self._carrier.on_request(request["id"], self.answering)
         self._on_request(request)
 
@@ -127,8 +125,7 @@ class Http(ConnectionTransport):
         return task
 
     async def flush(self) -> None:
-        if self._carrier is not None:
-            await self._carrier.flush()
+        await self._carrier.flush()
 
     async def close(self) -> None:
         if not self._is_open:
@@ -142,9 +139,8 @@ class Http(ConnectionTransport):
 
     async def _leave(self) -> None:
         try:
-            if self._carrier is not None:
-                await self._carrier.flush()
-                await self._carrier.leave()
+            await self._carrier.flush()
+            await self._carrier.leave()
         finally:
             tasks = [task for task in self._tasks if task is not asyncio.current_task()]
             for task in tasks:

@@ -92,7 +92,7 @@ class Answer:
         """Read a body of any content type. `limit`: in bytes. Raises InvalidAnswer for a longer body,
         ConnectionLost for an incomplete one."""
         body = bytearray()
-        with self._wire.share() as share:
+        with Share(self._wire.reading, SMALL) as share:
             async for piece in self._pieces():
                 body += piece
                 if len(body) > limit:
@@ -123,7 +123,7 @@ class Answer:
 
     async def events(self, events: Events) -> AsyncIterator[ServerSentEvent]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
-        with self._wire.share() as share:
+        with Share(self._wire.reading, SMALL) as share:
             async for piece in self._pieces():
                 try:
                     for event in events.feed(piece):
@@ -189,7 +189,7 @@ class Wire:
         self._credentials: Mapping[str, str] = {}
         self._credential_lines = b""
         self._cookies = Cookies()
-        self._reading = Quota(MOST_READING)
+        self.reading = Quota(MOST_READING)
         self._keeps_cookies = not any(name.lower() == "cookie" for name in remote.headers)
         self.oauth: Credentials | None = None
         """What gets and renews the tokens of a connection, if the user wants that."""
@@ -197,10 +197,6 @@ class Wire:
             from fastrpc.client.oauth.credentials import Credentials
 
             self.oauth = Credentials(remote.auth, remote)
-
-    def share(self) -> Share:
-        """Return the share that one body, or the events of one stream, take of what is being read."""
-        return Share(self._reading, SMALL)
 
     @property
     def awaited(self) -> str:
