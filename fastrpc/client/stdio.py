@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from fastrpc import diagnostics
+from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ConnectionLost, FastrpcError
 from fastrpc.processes import environment
 from fastrpc.processes.server_process import NOT_FOUND, ServerProcess
 from fastrpc.redaction import masked_output
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from fastrpc._core.client_stream import ClientStream
 
 LAST_WORDS = 4096
 """The most bytes of standard error that an error includes."""

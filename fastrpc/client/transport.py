@@ -6,13 +6,12 @@ form of requests depends on the version. The meaning of messages is left to `fas
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc._core.client_stream import ClientStream
-    from fastrpc.errors import ConnectionLost
+from fastrpc._core.client_request import PendingRequest
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.errors import ConnectionLost
+
 PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Back-off in seconds between attempts to open a stream; the last value repeats."""
 

@@ -7,16 +7,12 @@ value is the structured content; without it, the text parsed as JSON, or the tex
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 
+from fastrpc._core.call_result import CallResult
 from fastrpc.errors import InvalidAnswer, ToolCallFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.call_result import CallResult
 
 WRAPPED = {"result"}
 """The only member of structured content that wraps a value other than an object."""

@@ -14,12 +14,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Iterator, Mapping
 
 from fastrpc.errors import InvalidConfig
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 BEGIN = re.compile(r"\$\{|\{(?=(?:env|file):)")

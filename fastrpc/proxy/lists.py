@@ -6,18 +6,15 @@ that is answered with an error or with none, except the tools. The time of a lis
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from fastrpc.client.results import entries_of
 from fastrpc.errors import InvalidAnswer, MethodNotFound, ToolError
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.proxy.requests import UnreadableAnswer, UpstreamError
+from fastrpc.proxy.upstream import UpstreamClient
 from fastrpc.time_limit import TimeLimit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc.proxy.upstream import UpstreamClient
 
 
 async def read_list(

@@ -7,18 +7,14 @@ connection. Nothing waits for an upstream that does not answer. Costs nothing be
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc._core.task import task_of
 from fastrpc.mounting import places_of
+from fastrpc.proxy.upstream import UpstreamClient
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc.proxy.upstream import UpstreamClient
 
 WATCHED_BYTES = SESSION_BYTES - 16 * 1024
 """Memory for the URIs of subscribed resources. They are sent to the upstream together, so this must stay
