@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ LEFT_OUT = "…"
 WITHOUT_WORDS = ("__version__",)
 MODULE = re.compile(r"`(fastrpc\.[\w.]+)`(?: \(its ((?:`\w+`(?:, | and )?)+)\))?")
 NAME_OF_MODULE = re.compile(r"`(\w+)` of\s+`(fastrpc\.[\w.]+)`")
+IN_LOOP = re.compile(r"_(?:each_)?in_loop\((\w+\.\w+)\)")
 RECORDS = ("TypedDict", "NamedTuple", "Struct")
 
 
@@ -146,7 +148,20 @@ def _members_of(found: griffe.Class) -> Iterator[tuple[str, griffe.Object]]:
         if definition and definition.parent and definition.parent.path not in elsewhere:
             if definition.docstring is None:
                 definition.docstring = _inherited_docstring(found, name)
-            yield name, definition
+            yield name, _twin_of(definition) or definition
+
+
+def _twin_of(member: griffe.Object) -> griffe.Function | None:
+    """Return the method that an attribute like ``_in_loop(AsyncClient.ping)`` is, without async; None for
+    any other member."""
+    of = IN_LOOP.fullmatch(str(member.value)) if isinstance(member, griffe.Attribute) else None
+    if of is None:
+        return None
+    twin = copy(definition_of(member.module[of[1]]))
+    assert isinstance(twin, griffe.Function)
+    twin.labels = twin.labels - {"async"}
+    twin.returns = str(twin.returns).replace("AsyncIterator", "Iterator")
+    return twin
 
 
 def _inherited_docstring(found: griffe.Class, name: str) -> griffe.Docstring | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import dataclass
 
 from fastrpc import json_text
 from fastrpc.client.config import ServerEntry
@@ -24,22 +25,12 @@ BLOCK_LINE = re.compile(r"\s|#|---\s|\.\.\.\s|[^\s:{\[-][^:]*:(?:\s|$)")
 UNSAFE = "the file has a form that cannot be changed safely; take --print and change it yourself"
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class NewEntry(ServerEntry):
     """An entry to write. `token_variable` names the client's environment variable with the token for
     `url`."""
 
-    __slots__ = ("token_variable",)
-
-    def __init__(
-        self,
-        command: str = "",
-        args: list[str] | None = None,
-        env: dict[str, str] | None = None,
-        url: str = "",
-        token_variable: str = "",
-    ) -> None:
-        super().__init__(command, args, env, url=url)
-        self.token_variable = token_variable
+    token_variable: str = ""
 
 
 class ClientProgram:

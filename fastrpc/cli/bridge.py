@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
     if os.isatty(0):
         write_line(WAITS_FOR_CLIENT)
     server.run(drain_seconds=options.drain_seconds, trace=options.trace)
-    if source.failure is not None and not source.reached:
+    if source.failure is not None and not source.starts:
         write_line(f"fastrpc: {source.failure}")
         return 1
     return 0

@@ -7,12 +7,13 @@ else goes through `fastrpc.client.session`.
 from __future__ import annotations
 
 import asyncio
+import json
 from time import monotonic
 
 from fastrpc import diagnostics
 from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_stream import ClientStream
-from fastrpc._core.tool_call import ToolCaller
+from fastrpc._core.tool_call import ToolCall, ToolCaller
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.output_schemas import OutputSchemas
@@ -20,18 +21,17 @@ from fastrpc.client.results import CompletionResult, Described, PromptResult, Re
 from fastrpc.client.session import Session
 from fastrpc.client.targets import transport_of
 from fastrpc.errors import ArgumentError, ConnectionLost, RemoteError, SessionExpired, excerpt
+from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.protocol.versions import SERVER_KEY, STATELESS, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from types import TracebackType
     from typing import Any
 
     from typing_extensions import Self, Unpack
 
-    from fastrpc._core.tool_call import ToolCall
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.client.options import RequestOptions, TargetOptions
     from fastrpc.client.targets import Target
@@ -43,7 +43,37 @@ MAX_SECONDS = 3600.0
 START_SECONDS = 30.0
 
 
-class AsyncClient(ToolCaller):
+class ServerFacts:
+    """What a server says of itself in `info`, the result of `initialize` or `server/discover`."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The result of `initialize` or `server/discover`."""
+        raise NotImplementedError
+
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """The server's name, version and so on (MCP: Implementation)."""
+        meta = self.info.get("_meta")
+        found = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
+        if found is None:
+            found = self.info.get("serverInfo")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def server_capabilities(self) -> dict[str, Any]:
+        """The server's capabilities (MCP: ServerCapabilities)."""
+        found = self.info.get("capabilities")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's instructions for its use."""
+        found = self.info.get("instructions")
+        return found if isinstance(found, str) else None
+
+
+class AsyncClient(ToolCaller, ServerFacts):
     """A client of one MCP server, in one event loop: see `fastrpc.Client`."""
 
     takes_any_type = False
@@ -100,16 +130,14 @@ class AsyncClient(ToolCaller):
         await self.connect()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     async def connect(self) -> None:
         """Connect to the server and negotiate the version. Raises ClientError."""
         self._is_wanted = True
         self._loop = asyncio.get_running_loop()
-        self._stream = self._new_stream()
+        self._stream = ClientStream()
         self._session_or_none = session = self._new_session(self._stream)
         self._transport = self._make_transport()
         try:
@@ -124,9 +152,6 @@ class AsyncClient(ToolCaller):
             await self._leave(ConnectionLost(str(error)))
             raise
         self._is_open = True
-
-    def _new_stream(self) -> ClientStream:
-        return ClientStream()
 
     def _new_session(self, stream: ClientStream) -> Session:
         if self._client_info is None:
@@ -145,7 +170,6 @@ class AsyncClient(ToolCaller):
         )
 
     def _on_lost(self, error: ConnectionLost) -> None:
-        """Handle a lost connection."""
         self._is_open = False
         self._session.on_lost(error)
 
@@ -214,27 +238,6 @@ class AsyncClient(ToolCaller):
         """The result of `initialize` or `server/discover`."""
         return self._session.info
 
-    @property
-    def server_info(self) -> dict[str, Any]:
-        """The server's name, version and so on (MCP: Implementation)."""
-        meta = self.info.get("_meta")
-        found = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
-        if found is None:
-            found = self.info.get("serverInfo")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def server_capabilities(self) -> dict[str, Any]:
-        """The server's capabilities (MCP: ServerCapabilities)."""
-        found = self.info.get("capabilities")
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def instructions(self) -> str | None:
-        """The server's instructions for its use."""
-        found = self.info.get("instructions")
-        return found if isinstance(found, str) else None
-
     # --- any request or notification --------------------------------------------------------------------
 
     async def request(
@@ -290,22 +293,18 @@ class AsyncClient(ToolCaller):
     async def _finish_call(self, call: ToolCall) -> Any:
         """Finish a call on its rare ways, and return its result: send it after reconnecting, send it again
         after an error that allows that, or answer the input requests of its result. Raises ClientError."""
-        error = call.error
-        if isinstance(error, (RemoteError, SessionExpired)):
-            if not self.may_call_again(error):
-                raise error
-        elif error is not None:
-            raise error
+        if call.error is not None and not self.may_call_again(call.error):
+            raise call.error
         result = await self._complete_call(
             call.name, call.arguments, call.value, call.timeout_seconds, None, None
         )
         return self._value_of(call.name, result, call.as_type)
 
-    def may_call_again(self, error: RemoteError | SessionExpired) -> bool:
+    def may_call_again(self, error: BaseException) -> bool:
         """Whether the server has not processed a failed call, and the call is to be sent again."""
         if isinstance(error, SessionExpired):
             return self._restart
-        return self._session.is_mismatch(error)
+        return isinstance(error, RemoteError) and self._session.is_mismatch(error)
 
     async def _complete_call(
         self,
@@ -316,8 +315,7 @@ class AsyncClient(ToolCaller):
         on_progress: OnNotification | None,
         meta: dict[str, Any] | None,
     ) -> CallResult:
-        """Make a call with progress or ``_meta``, or continue one whose `result` requests input. Raises
-        ClientError."""
+        """Make a call, or continue one whose `result` requests input. Raises ClientError."""
         params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
         if meta is not None:
             params["_meta"] = meta
@@ -414,8 +412,7 @@ class AsyncClient(ToolCaller):
         context: dict[str, str] | None = None,
     ) -> CompletionResult:
         """Return completions for an argument of a prompt (`ref` is its name) or a variable of a resource
-        template (`ref` is the template). `context`: the arguments that are already known. Raises ClientError.
-        """
+        template (`ref` is the template). `context`: the arguments that are known. Raises ClientError."""
         if isinstance(ref, str):
             is_uri = "://" in ref
             kind, member = ("ref/resource", "uri") if is_uri else ("ref/prompt", "name")
@@ -492,10 +489,6 @@ class AsyncClient(ToolCaller):
 
 def _text_of(name: str, value: Any) -> str:
     """Return an argument of a prompt as the text that it is sent as."""
-    from json import loads
-
-    from fastrpc.json_encoding import UnencodableResult, to_json
-
     try:
         if isinstance(value, str):
             value.encode()
@@ -505,4 +498,4 @@ def _text_of(name: str, value: Any) -> str:
         raise ArgumentError(
             f"arguments.{excerpt(name)}: expected a text or a value with JSON, got {type(value).__name__}"
         ) from None
-    return loads(text) if text.startswith('"') else text
+    return json.loads(text) if text.startswith('"') else text

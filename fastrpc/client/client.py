@@ -1,11 +1,8 @@
 """`Client`: the public class, for use with and without an event loop.
 
-    async with Client(["python", "server.py"]) as client:
-        result = await client.call_tool("word_count", {"text": "two words"})
-        print(result.text)
-
-Its methods are in `fastrpc.client.asynchronous`, those of the form without an event loop in
-`fastrpc.client.sync`.
+async with Client(["python", "server.py"]) as client:
+    result = await client.call_tool("word_count", {"text": "two words"})
+    print(result.text)
 """
 
 from __future__ import annotations

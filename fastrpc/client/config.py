@@ -4,16 +4,16 @@
         print(name, entry.expanded().command)
 
 The servers are members of ``mcpServers`` (most clients) or ``servers`` (VS Code); comments and trailing
-commas are allowed. ``${VAR}`` and others stand for environment variables (`fastrpc.client.variables`); an
-entry keeps them as written until `ServerEntry.expanded`, so that an entry whose variable is not set does not
-affect the others. What says which tools may be used is honoured or refused; other members that are not known
-are not read. Reads one regular file; starts no server.
+commas are allowed. Variables (`fastrpc.client.variables`) are replaced by `ServerEntry.expanded`, so that an
+entry whose variable is not set does not affect the others. What says which tools may be used is honoured or
+refused; other unknown members are not read. Reads one regular file; starts no server.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass, field, replace
 
 from fastrpc.errors import FastrpcError, InvalidConfig
 from fastrpc.globs import matches
@@ -21,15 +21,9 @@ from fastrpc.globs import matches
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, Literal, TypedDict
+    from typing import Any, Literal
 
     from fastrpc.client.options import TargetOptions
-
-    class UrlOptions(TypedDict, total=False):
-        """Options of a client of a URL, as far as configurations have them."""
-
-        headers: Mapping[str, str] | None
-        auth: Literal["oauth"] | None
 
 
 FILE_NAME = ".mcp.json"
@@ -60,6 +54,7 @@ TRANSPORTS = {"stdio": "stdio", "local": "stdio", "sse": "sse", "remote": "http"
 """What ``type`` and ``transport`` say, in lower case, without ``-`` and ``_``."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ServerEntry:
     """The configuration of a server: a command with arguments and variables, or a URL with headers.
 
@@ -71,37 +66,17 @@ class ServerEntry:
     to have the tool's, and what none may have.
     """
 
-    __slots__ = (
-        *("allowed", "args", "auth", "command", "cwd", "denied", "enabled", "env", "headers", "transport"),
-        "url",
-    )
-
-    def __init__(
-        self,
-        command: str = "",
-        args: list[str] | None = None,
-        env: dict[str, str] | None = None,
-        *,
-        cwd: str | None = None,
-        url: str = "",
-        headers: dict[str, str] | None = None,
-        transport: str = "",
-        auth: Literal["oauth"] | None = None,
-        enabled: bool = True,
-        allowed: list[list[str]] | None = None,
-        denied: list[str] | None = None,
-    ) -> None:
-        self.command = command
-        self.args = args or []
-        self.env = env or {}
-        self.cwd = cwd
-        self.url = url
-        self.headers = headers or {}
-        self.transport = transport or ("stdio" if command else "http")
-        self.auth = auth
-        self.enabled = enabled
-        self.allowed = allowed or []
-        self.denied = denied or []
+    command: str = ""
+    args: list[str] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    url: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    transport: str = "stdio"
+    auth: Literal["oauth"] | None = None
+    enabled: bool = True
+    allowed: list[list[str]] = field(default_factory=list)
+    denied: list[str] = field(default_factory=list)
 
     @property
     def is_restricted(self) -> bool:
@@ -130,14 +105,9 @@ class ServerEntry:
     @property
     def options(self) -> TargetOptions:
         """The options of a client of the target."""
-        if self.url:
-            return {**self.url_options}  # type: ignore[typeddict-item]
-        return {"cwd": self.cwd, "env": self.env}
-
-    @property
-    def url_options(self) -> UrlOptions:
-        """The options of a client of `url`."""
-        options: UrlOptions = {}
+        if not self.url:
+            return {"cwd": self.cwd, "env": self.env}
+        options: TargetOptions = {}
         if self.headers:
             options["headers"] = self.headers
         if self.auth is not None:
@@ -163,18 +133,14 @@ class ServerEntry:
             arguments = [*variables.expanded_arguments(self.args, known, self.env)]
         except InvalidConfig as error:
             raise InvalidConfig(f"args: {error}") from None
-        return ServerEntry(
-            expand("command", self.command),
-            arguments,
-            {name: expand(f"env: {name}", value) for name, value in self.env.items()},
+        return replace(
+            self,
+            command=expand("command", self.command),
+            args=arguments,
+            env={name: expand(f"env: {name}", value) for name, value in self.env.items()},
             cwd=None if self.cwd is None else os.path.expanduser(expand("cwd", self.cwd)),
             url=expand("url", self.url),
             headers={name: expand(f"headers: {name}", value) for name, value in self.headers.items()},
-            transport=self.transport,
-            auth=self.auth,
-            enabled=self.enabled,
-            allowed=self.allowed,
-            denied=self.denied,
         )
 
 
@@ -182,14 +148,12 @@ def find_config(folder: str | None = None) -> str | None:
     """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above; None if
     there is none."""
     place = os.path.abspath(folder or os.curdir)
-    while True:
-        path = os.path.join(place, FILE_NAME)
-        if os.path.isfile(path):
-            return path
+    while not os.path.isfile(path := os.path.join(place, FILE_NAME)):
         above = os.path.dirname(place)
         if above == place:
             return None
         place = above
+    return path
 
 
 def read_config(path: str) -> dict[str, ServerEntry]:

@@ -80,8 +80,7 @@ async def value_from(handler: Any, params: dict[str, Any]) -> Any:
 
 
 def elicited(value: Any) -> dict[str, Any]:
-    """Return an ElicitResult: a dict is an accepted form, True accepts a form without fields, False declines,
-    None cancels."""
+    """Return the ElicitResult of a dict (an accepted form), True (one without fields), False or None."""
     if isinstance(value, dict):
         return {"action": "accept", "content": value}
     for meant, action in ((True, "accept"), (False, "decline"), (None, "cancel")):

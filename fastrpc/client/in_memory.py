@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.client_request import PendingRequest
     from fastrpc._core.client_stream import ClientStream
-    from fastrpc._core.connection import Connection
     from fastrpc.errors import ConnectionLost
-    from fastrpc.transports.interfaces import ServedDispatcher
 
     class LineWatcher(Protocol):
         """Receives every line of both directions, with its newline."""
@@ -58,16 +56,11 @@ class InMemory(ConnectionTransport):
         self._carrier = carrier = MemoryTransport(
             stream.receive_message if self._watcher is None else self._receive_watched
         )
-        carrier.connect(Connections(self._connect), self._principal)
+        carrier.connect(Connections(lambda: self._server.connect().connection), self._principal)
         stream.carry = self._carry
 
-    def _connect(self) -> Connection:
-        dispatcher: ServedDispatcher = self._server.connect()
-        return dispatcher.connection
-
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
-        """Send the messages in the stream. A response may add messages to the stream; these are sent before
-        the rest."""
+        """Send the messages in the stream; those that a response adds to it are sent before the rest."""
         assert self._carrier is not None
         for line in self._stream.take().splitlines():
             if self._watcher is not None:

@@ -1,9 +1,8 @@
 """Change notifications in every version: ``async with client.listen(tools=True) as changes``.
 
-From 2026-07-28 on a subscriptions/listen request stays open, and the server sends the requested notifications
-on it. Earlier servers send list changes without a request, and changes of resources after
-resources/subscribe. Over HTTP a broken stream is reopened with back-off. Notifications may have been missed
-meanwhile, so everything subscribed to is then reported as changed.
+From 2026-07-28 on a subscriptions/listen request stays open for the notifications. Earlier servers send list
+changes without a request, and changes of resources after resources/subscribe. Over HTTP a broken stream is
+reopened with back-off, and everything subscribed to is reported as changed: it may have been missed.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from itertools import count
 
+from fastrpc.client.transport import PAUSES
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError
 from fastrpc.protocol.versions import STATELESS, SUBSCRIPTION_KEY
 from fastrpc.quotas import size_of
@@ -58,9 +58,6 @@ LISTEN = "subscriptions/listen"
 UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 SECONDS = 10.0
-PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Back-off in seconds between attempts to reopen a broken stream; the last value repeats."""
-
 
 MOST_UNREAD = 1000
 MOST_UNREAD_BYTES = 1024 * 1024
@@ -68,11 +65,8 @@ MOST_UNREAD_BYTES = 1024 * 1024
 
 
 class Listening:
-    """Receives change notifications inside an ``async with`` block.
-
-    `changes`: the latest notifications received, each with its ``method`` and ``params``; `honoured`: the
-    subscriptions that the server has accepted.
-    """
+    """Receives change notifications inside an ``async with`` block. `changes`: the latest ones, each with its
+    ``method`` and ``params``; `honoured`: the subscriptions that the server has accepted."""
 
     def __init__(self, session: ListeningSession, wanted: dict[str, Any]) -> None:
         self.changes: list[dict[str, Any]] = []

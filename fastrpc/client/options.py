@@ -1,5 +1,4 @@
-"""The types of options: of `fastrpc.Client`, which explains them, of its targets, and of one request. Types
-only."""
+"""The types of options: of `fastrpc.Client`, which explains them, of its targets, and of one request."""
 
 from __future__ import annotations
 

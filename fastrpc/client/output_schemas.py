@@ -1,8 +1,7 @@
-"""Validates the results of tools against their output schemas (MCP 2025-06-18, tools: output schema: clients
-should validate).
+"""Validates the results of tools against their output schemas, as clients should (MCP 2025-06-18, tools).
 
-Uses jsonschema-rs where it is installed (extra ``schema``); without it, only the presence of structured
-content is checked. A schema is compiled with the first result.
+jsonschema-rs (extra ``schema``) does it; without it, only the presence of structured content is checked. A
+schema is compiled with the first result.
 """
 
 from __future__ import annotations
@@ -57,8 +56,7 @@ class OutputSchemas(dict[str, "Any"]):
 
 
 def _validator_of(name: str, schema: dict[str, Any]) -> Any:
-    """Return a compiled schema; None if it is invalid, if validating by it may take too long, or if the
-    library is not installed."""
+    """Return a compiled schema; None without the library, and for one that is invalid or takes too long."""
     try:
         import jsonschema_rs
     except ImportError:
@@ -79,5 +77,4 @@ def _validator_of(name: str, schema: dict[str, Any]) -> Any:
 
 
 def _refuse(uri: str) -> Any:
-    """Refuse to fetch a document that a schema refers to."""
     raise ValueError(f"{uri:.200} is not fetched")

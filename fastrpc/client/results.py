@@ -30,8 +30,7 @@ class Described(dict[str, "Any"]):
 
 
 class Result:
-    """A result: `raw` as received, and its ``_meta`` as `meta`. Raises InvalidAnswer for a member of a wrong
-    type."""
+    """A result: `raw` as received, `meta`: its ``_meta``. Raises InvalidAnswer for wrong types."""
 
     method = ""
 
@@ -149,9 +148,8 @@ KEYS_OF_ITEMS = {"icons": "src", "arguments": "name"}
 
 
 def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str], object]) -> list[Any]:
-    """Return the entries of a page of a list. Those that no client could use are left out, and so are members
-    of a wrong type, for which other clients refuse the whole list; both are handed to `log` as a text. Raises
-    InvalidAnswer if the page has no list."""
+    """Return the entries of a page of a list. Those that no client could use are left out, and members of a
+    wrong type; `log` is called with a text about both. Raises InvalidAnswer if the page has no list."""
     found = raw.get(name)
     if not isinstance(found, list):
         raise _wrong(f"{method}: {name}", "an array", found)

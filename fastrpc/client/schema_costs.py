@@ -1,8 +1,7 @@
 """How many schemas a validator looks at for one value: a server's schema may double with each `$ref`.
 
-jsonschema-rs follows each reference each time it comes to it, but for those that lead back to themselves:
-thirty types that refer twice to the next take minutes, and the interpreter is held meanwhile. `evaluations`
-says in one pass over the schema what that would be. Pure.
+jsonschema-rs follows each reference each time, but for those that lead back to themselves: thirty types that
+refer twice to the next take minutes, and hold the interpreter. `evaluations` counts in one pass. Pure.
 """
 
 from __future__ import annotations
@@ -24,11 +23,8 @@ ANCHORS = ("$anchor", "$dynamicAnchor")
 
 
 def evaluations(schema: dict[str, Any], most: int) -> int | None:
-    """Return how many schemas are evaluated at most, each reference to a type within itself left out; a
-    number above `most` if it is more.
-
-    None: a reference cannot be followed here.
-    """
+    """Return how many schemas are evaluated at most, without references to a type within itself; more than
+    `most` is `most` and one. None: a reference cannot be followed here."""
     places = _Places(schema)
     found = places.look_into(schema)
     counts: dict[int, int] = {id(schema): 0}  # 0 of those that are being counted
@@ -69,8 +65,7 @@ class _Places:
                 waiting += node
 
     def look_into(self, schema: Any) -> _Found:
-        """Return how many schemas stand in one, itself included, and what their references refer to; None if
-        that cannot be said."""
+        """Return how many schemas one contains, and what their references refer to, None if unknown."""
         count = 0
         targets: list[Any] = []
         waiting: list[Any] = [schema]

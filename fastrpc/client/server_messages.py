@@ -10,8 +10,8 @@ import asyncio
 
 from fastrpc import diagnostics
 from fastrpc._core.client_request import sent_id
-from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT
-from fastrpc.client.listening import LISTEN
+from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT, ClientStream
+from fastrpc.client.listening import LISTEN, Listening
 from fastrpc.errors import ClientError, InternalError, InvalidAnswer, InvalidRequest, Overloaded, RemoteError
 from fastrpc.json_encoding import UNWRITABLE, message_json, to_json
 from fastrpc.quotas import Quota, size_of
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from fastrpc._core.client_stream import ClientStream
     from fastrpc.client.handlers import Handlers
-    from fastrpc.client.listening import Listening
 
 MOST_ANSWERING = 256
 MOST_ANSWERING_BYTES = 64 * 1024 * 1024
@@ -38,8 +36,7 @@ MOST_INVALID_LOGGED = 5
 
 
 class ServerMessages:
-    """Takes the messages of one server that are no responses, from `stream`. `peer`: what log records and
-    errors call the server."""
+    """Takes the messages of a server that are no responses. `peer`: the server's name in logs and errors."""
 
     def __init__(self, stream: ClientStream, handlers: Handlers, peer: str) -> None:
         self.is_closed = False
@@ -63,8 +60,7 @@ class ServerMessages:
         stream.on_unreadable = self._on_unreadable
 
     async def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the result for a request of the server. Raises RemoteError, and whatever a handler
-        raises."""
+        """Return the result for a request of the server. Raises RemoteError, and what a handler raises."""
         return await self._handlers.answer(str(request.get("method")), params_of(request))
 
     def _on_request(self, request: dict[str, Any]) -> None:
@@ -171,13 +167,13 @@ class ServerMessages:
         self._keep(self._loop.create_task(coroutine))
 
     def _on_unreadable(self, line: bytes) -> None:
-        """Skip an invalid message (MCP, stdio transport: the server must not write one). The first ones are
-        logged.
-
-        A line over the limit may be the response to any pending request: all of them fail.
-        """
+        """Log an invalid message, unless many were (MCP, stdio transport: none is allowed). A line over the
+        limit may be the response to any pending request: all of them fail."""
         if line == OVER_LIMIT:
-            self._fail_all_over_limit()
+            text = f"{self._peer} sent a line of more than {LONGEST_LINE} bytes"
+            for request in list(self._stream.pending.values()):
+                if request.method != LISTEN:  # its response only ends the stream
+                    self._stream.fail(request, InvalidAnswer(f"{request.method}: {text}"))
             return
         self._invalid_messages += 1
         if self._invalid_messages > MOST_INVALID_LOGGED:
@@ -187,12 +183,6 @@ class ServerMessages:
         diagnostics.write("warning", f"{self._peer} sent an invalid message: {shown}")
         if self._invalid_messages == MOST_INVALID_LOGGED:
             diagnostics.write("warning", f"{self._peer}: further invalid messages are not logged")
-
-    def _fail_all_over_limit(self) -> None:
-        text = f"{self._peer} sent a line of more than {LONGEST_LINE} bytes"
-        for request in list(self._stream.pending.values()):
-            if request.method != LISTEN:  # its response only ends the stream
-                self._stream.fail(request, InvalidAnswer(f"{request.method}: {text}"))
 
     async def end(self) -> None:
         """Cancel the handlers that still run."""

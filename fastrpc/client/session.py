@@ -1,9 +1,8 @@
 """MCP over one stream: the handshake, requests with progress, notifications to the server.
 
 Negotiates the version (MCP 2026-07-28, versioning: backwards compatibility): a server that supports
-2026-07-28 according to `server/discover` receives stateless requests, any other server an `initialize`. The
-methods of MCP and their results are left to `fastrpc.client.asynchronous`, what the server sends besides
-responses to `server_messages`, I/O to the transport.
+2026-07-28 according to `server/discover` receives stateless requests, any other server an `initialize`. What
+the server sends besides responses is left to `server_messages`, I/O to the transport.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from fastrpc.client.server_messages import ServerMessages
 from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import (
     ClientError,
+    ConnectionLost,
     HeaderMismatch,
     HttpStatusError,
     InvalidAnswer,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from fastrpc._core.client_stream import ClientStream
     from fastrpc.client.handlers import Handlers
     from fastrpc.client.options import RequestOptions
-    from fastrpc.errors import ConnectionLost
 
 PROBE_SECONDS = 5.0
 """Time limit of `server/discover` where the version is negotiated; after it, `initialize` is sent."""
@@ -63,11 +62,8 @@ NO_MCP_HERE = (400, 404, 405)
 
 
 class Session:
-    """One session with a server.
-
-    `version` and `info` (the result of `initialize` or `server/discover`) are known after `begin`. `peer`:
-    what log records and errors about invalid messages call the server.
-    """
+    """One session with a server. `version` and `info` (the result of `initialize` or `server/discover`) are
+    known after `begin`. `peer`: the server's name in log records and errors about invalid messages."""
 
     def __init__(
         self,
@@ -100,7 +96,6 @@ class Session:
         self._transport = ConnectionTransport()
         self._inbound = inbound = ServerMessages(stream, handlers, peer)
         self.listening = inbound.listening
-        """The open `Listening` objects, which receive change notifications."""
         self.spawn = inbound.spawn
         self.end = inbound.end
 
@@ -132,15 +127,13 @@ class Session:
 
     async def _discover(self, seconds: float, must: bool) -> bool:
         """Return whether the server supports 2026-07-28. `must`: raise ClientError if it does not."""
-        self._be_stateless(STATELESS)
+        self.version = STATELESS
+        self._transport.set_version(STATELESS)
+        self.stream.set_envelope(self.envelope())
         try:
             found = await self._ask_for_versions(seconds)
-        except (RemoteError, RequestTimeout, InvalidAnswer):
-            if must:
-                raise
-            found = {}
-        except HttpStatusError as error:
-            if must or not _means_another_version(error.status):
+        except (RemoteError, RequestTimeout, InvalidAnswer, HttpStatusError) as error:
+            if must or (isinstance(error, HttpStatusError) and not _means_another_version(error.status)):
                 raise
             found = {}
         supported = found.get("supportedVersions")
@@ -154,8 +147,7 @@ class Session:
         return False
 
     async def _ask_for_versions(self, seconds: float) -> dict[str, Any]:
-        """Return the result of `server/discover`. Raises ClientError, also if no version of the server is
-        supported here."""
+        """Return the result of `server/discover`. Raises ClientError, also if no version is known here."""
         try:
             found: dict[str, Any] = await self.request("server/discover", timeout_seconds=seconds)
         except RemoteError as error:
@@ -168,11 +160,6 @@ class Session:
             # The error lists the version that it refused: the server supports it after all.
             found = await self.request("server/discover", timeout_seconds=seconds)
         return found
-
-    def _be_stateless(self, version: str) -> None:
-        self.version = version
-        self._transport.set_version(version)
-        self.stream.set_envelope(self.envelope())
 
     async def _initialize(self, version: str, seconds: float) -> None:
         """Run the handshake (MCP up to 2025-11-25: lifecycle). Raises ClientError."""
@@ -211,8 +198,7 @@ class Session:
             await self._transport.settle()
 
     async def _send_initialize(self, params: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send `initialize` and return its result; if it is refused over HTTP, send it over the older
-        transport. Raises ClientError."""
+        """Return the result of `initialize`, which HTTP+SSE gets if HTTP refuses it. Raises ClientError."""
         try:
             found: dict[str, Any] = await self.request("initialize", params, timeout_seconds=seconds)
         except (HttpStatusError, RemoteError) as refusal:
@@ -245,11 +231,8 @@ class Session:
     async def request(
         self, method: str, params: dict[str, Any] | None = None, **options: Unpack[RequestOptions]
     ) -> Any:
-        """Send a request and return its result, which may be an InputRequiredResult. Raises ClientError.
-
-        A result is a dict; with `is_call` a complete one is a CallResult. Cancelling this cancels the
-        request.
-        """
+        """Send a request and return its result, which may be an InputRequiredResult: a dict; with `is_call` a
+        complete one is a CallResult. Cancelling this cancels the request. Raises ClientError."""
         try:
             return await self._request(method, params, **options)
         except RemoteError as error:
@@ -315,8 +298,7 @@ class Session:
         return params
 
     def withdraw(self, request: PendingRequest) -> None:
-        """Cancel a request whose caller has stopped waiting. `initialize` must not be cancelled (MCP,
-        cancellation)."""
+        """Cancel a request whose caller has stopped waiting, but not `initialize` (MCP, cancellation)."""
         if self.stream.forget(request) and request.method != "initialize" and self.lost is None:
             self.stream.cancel(request.id, {"reason": "the caller has stopped waiting"})
 
@@ -329,9 +311,7 @@ class Session:
         self, method: str, params: dict[str, Any], found: Any = None, **options: Unpack[RequestOptions]
     ) -> Any:
         """Send a request, answer the input requests in its results, and return the complete result (MCP
-        2026-07-28, multi round-trip requests). `found`: the first result, if it has been received. Raises
-        ClientError.
-        """
+        2026-07-28, multi round-trip requests). `found`: the first result, if it came. Raises ClientError."""
         if found is None:
             found = await self.request(method, params, **options)
         for _ in range(MOST_ROUNDS):

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from fastrpc import diagnostics
+from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ConnectionLost, FastrpcError
 from fastrpc.processes import close_watched, environment
 from fastrpc.processes.server_process import NOT_FOUND, ServerProcess
 from fastrpc.redaction import masked_output
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from fastrpc._core.client_stream import ClientStream
 
 LAST_WORDS = 4096
 """The most bytes of standard error that an error includes."""
@@ -110,78 +106,6 @@ class Stdio(ConnectionTransport):
             await self._process.leave()
 
 
-class PipedProcess(ServerProcess):
-    """A server process whose pipes are attached to a stream. `on_end` is called with the reason if it exits
-    before `leave`."""
-
-    def __init__(
-        self,
-        command: Sequence[str],
-        cwd: str | None,
-        env: Mapping[str, str] | None,
-        stream: ClientStream,
-        on_end: Callable[[str], object],
-        *,
-        name: str | None = None,
-        stderr: int = 2,
-        errors: int = -1,
-    ) -> None:
-        """Start it. Raises ProgramError. `name`: in messages, by default the command. `stderr`: the
-        descriptor of its standard error; `errors`: the read end of that pipe, if the event loop reads it."""
-        super().__init__(command, cwd=cwd, env=env, stderr=stderr)
-        self.name = name or command[0]
-        self.on_end: Callable[[str], object] | None = on_end
-        self._stream = stream
-        self._look: asyncio.TimerHandle | None = None
-        """Looks whether the server reads its input, while that is full."""
-        stream.on_end = self.has_closed
-        stream.on_full = self._input_is_full
-        stream.open(self.output, self.input, errors)
-
-    def read_rest(self) -> None:
-        self._stream.read_rest()
-
-    def close_input(self) -> None:
-        if self._look is not None:
-            self._look.cancel()
-            self._look = None
-        if self.input >= 0:
-            self._stream.detach_sink()
-        super().close_input()
-
-    def close_output(self) -> None:
-        self._stream.detach()
-        super().close_output()
-
-    def _input_is_full(self) -> None:
-        if self._look is None:
-            self._look_later(0, self._stream.backlog[0])
-
-    def _look_later(self, looks: int, sent: int) -> None:
-        self._look = self.loop.call_later(LOOK_SECONDS, self._look_at_input, looks, sent)
-
-    def _look_at_input(self, looks: int, sent: int) -> None:
-        """Log that the server has not read for `LOOK_SECONDS`, and end it when that was often enough."""
-        self._look = None
-        sent_now, unsent = self._stream.backlog
-        if not unsent:
-            return
-        looks = looks + 1 if sent_now == sent else 0
-        seconds = looks * LOOK_SECONDS
-        if seconds >= STALLED_SECONDS:
-            self.end(f"it has not read its input for {seconds:g} s")
-            return
-        if looks == 1:
-            words = f"has not read its input for {seconds:g} s: {unsent:,} bytes wait"
-            diagnostics.write("warning", f"the server {self.name} {words}")
-        self._look_later(looks, sent_now)
-
-    def ended(self, reason: str) -> None:
-        on_end, self.on_end = self.on_end, None
-        if on_end is not None:
-            on_end(reason)
-
-
 class ForwardedErrors:
     """Writes a server's standard error to ours, at most `BURST` bytes at once and `RATE` bytes a second; what
     goes beyond is left out, to the end of a line, and one record says so. `name`: the server's, there."""
@@ -221,8 +145,9 @@ class ForwardedErrors:
         return is_read
 
 
-class HeardProcess(PipedProcess):
-    """A server process whose standard error is read, forwarded if `shows_stderr`, and its end kept."""
+class HeardProcess(ServerProcess):
+    """A server process whose pipes are attached to a stream. Its standard error is read, forwarded if
+    `shows_stderr`, and its end kept. `on_end` is called with the reason if it exits before `leave`."""
 
     def __init__(
         self,
@@ -235,25 +160,67 @@ class HeardProcess(PipedProcess):
         name: str | None = None,
         shows_stderr: bool = True,
     ) -> None:
+        """Start it. Raises ProgramError. `name`: in messages, by default the command."""
+        self.name = name or command[0]
+        self.on_end: Callable[[str], object] | None = on_end
+        self._stream = stream
+        self._look: asyncio.TimerHandle | None = None
+        """Looks whether the server reads its input, while that is full."""
         self._shows_stderr = shows_stderr
-        self._forwarding = ForwardedErrors(name or command[0])
+        self._forwarding = ForwardedErrors(self.name)
         self._last_words = b""
         self._errors, theirs = os.pipe()
         os.set_blocking(self._errors, False)
         try:
-            super().__init__(
-                *(command, cwd, env, stream, on_end), name=name, stderr=theirs, errors=self._errors
-            )
+            super().__init__(command, cwd=cwd, env=env, stderr=theirs)
         except BaseException:
             os.close(self._errors)
             raise
         finally:
             os.close(theirs)
+        stream.on_end = self.has_closed
+        stream.on_full = self._input_is_full
+        stream.open(self.output, self.input, self._errors)
         self.loop.add_reader(self._errors, self._read_errors)
 
     def read_rest(self) -> None:
-        super().read_rest()
+        self._stream.read_rest()
         self._read_rest_of_errors()
+
+    def close_input(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+        if self.input >= 0:
+            self._stream.detach_sink()
+        super().close_input()
+
+    def close_output(self) -> None:
+        self._stream.detach()
+        super().close_output()
+
+    def _input_is_full(self) -> None:
+        if self._look is None:
+            self._look_later(0, self._stream.backlog[0])
+
+    def _look_later(self, looks: int, sent: int) -> None:
+        self._look = self.loop.call_later(LOOK_SECONDS, self._look_at_input, looks, sent)
+
+    def _look_at_input(self, looks: int, sent: int) -> None:
+        """Log that the server has not read for `LOOK_SECONDS`, and end it when that was often enough."""
+        self._look = None
+        sent_now, unsent = self._stream.backlog
+        if not unsent:
+            return
+        looks = looks + 1 if sent_now == sent else 0
+        seconds = looks * LOOK_SECONDS
+        if seconds >= STALLED_SECONDS:
+            self.end(f"it has not read its input for {seconds:g} s")
+            return
+        if looks == 1:
+            words = f"has not read its input for {seconds:g} s: {unsent:,} bytes wait"
+            diagnostics.write("warning", f"the server {self.name} {words}")
+        self._look_later(looks, sent_now)
 
     def _read_errors(self) -> bool:
         """Read a piece of standard error, forward it, and keep the last bytes; return whether there may be
@@ -282,7 +249,9 @@ class HeardProcess(PipedProcess):
     def ended(self, reason: str) -> None:
         self._read_rest_of_errors()
         self._close_errors()
-        super().ended(reason)
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end(reason)
 
     @property
     def last_lines(self) -> list[str]:

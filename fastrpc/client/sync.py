@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import wraps
 from time import monotonic
 
 from fastrpc._core.call_result import CallResult
-from fastrpc.client.asynchronous import AsyncClient
-from fastrpc.errors import RemoteError, SessionExpired
+from fastrpc.client.asynchronous import AsyncClient, ServerFacts
+from fastrpc.errors import ClientError
 from fastrpc.transports.loop import new_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
     from types import TracebackType
-    from typing import Any, TypeVar, overload
+    from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
     from typing_extensions import Self, Unpack
 
@@ -32,21 +33,48 @@ if TYPE_CHECKING:
     from fastrpc.client.handlers import Handler, OnNotification, Roots
     from fastrpc.client.listening import Listening
     from fastrpc.client.options import ClientOptions
-    from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
     from fastrpc.client.targets import Target
-    from fastrpc.options import LogLevel
 
+    Given = ParamSpec("Given")
     Result = TypeVar("Result")
     Wanted = TypeVar("Wanted")
-
 
 LOOP_EVERY_SECONDS = 0.01
 """At most so long answers are read without the loop, which may have other things to do."""
 
 
-class SyncClient:
-    """A client of one MCP server, without an event loop. Use it in a ``with`` block, or `connect` and
-    `close`.
+def _in_loop(
+    method: Callable[Concatenate[AsyncClient, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[SyncClient, Given], Result]:
+    """Return the method of `SyncClient` that runs a method of `AsyncClient` to its end."""
+
+    @wraps(method)
+    def run(self: SyncClient, /, *args: Given.args, **options: Given.kwargs) -> Result:
+        return self._run(method(self._client, *args, **options))
+
+    return run
+
+
+def _each_in_loop(
+    method: Callable[[AsyncClient], AsyncIterator[Result]],
+) -> Callable[[SyncClient], Iterator[Result]]:
+    """Return the method of `SyncClient` that yields what a method of `AsyncClient` yields."""
+
+    @wraps(method)
+    def run(self: SyncClient) -> Iterator[Result]:
+        entries = method(self._client)
+
+        async def following() -> Any:
+            return await anext(entries, None)
+
+        while (entry := self._run(following())) is not None:
+            yield entry
+
+    return run
+
+
+class SyncClient(ServerFacts):
+    """A client of one MCP server, without an event loop, for a ``with`` block, or `connect` and `close`.
 
     Arguments, methods and errors are those of `fastrpc.Client`. Handlers may be coroutine functions; a
     handler must not use the client that has called it.
@@ -57,15 +85,12 @@ class SyncClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.RLock()
         self._ran_at = 0.0
-        """When the loop ran last."""
 
     def __enter__(self) -> Self:
         self.connect()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def connect(self) -> None:
@@ -110,8 +135,6 @@ class SyncClient:
                 raise RuntimeError("a handler must not use the client that calls it")
             # This thread runs another event loop (as in a notebook), and cannot run a second one.
             return _in_thread(loop, coroutine)
-
-    # --- tools ------------------------------------------------------------------------------------------
 
     if TYPE_CHECKING:
 
@@ -162,7 +185,7 @@ class SyncClient:
                     raise
                 try:
                     result = pending.result()
-                except (RemoteError, SessionExpired) as error:
+                except ClientError as error:
                     if not client.may_call_again(error):
                         raise
                     result = None
@@ -197,81 +220,23 @@ class SyncClient:
         await asyncio.wait({future})
         future.exception()  # retrieved here, raised by result()
 
-    def list_tools(self) -> list[Described]:
-        """Return the descriptors of all tools, from all pages. Raises ClientError."""
-        return self._run(self._client.list_tools())
+    list_tools = _in_loop(AsyncClient.list_tools)
+    iter_tools = _each_in_loop(AsyncClient.iter_tools)
+    list_resources = _in_loop(AsyncClient.list_resources)
+    iter_resources = _each_in_loop(AsyncClient.iter_resources)
+    list_resource_templates = _in_loop(AsyncClient.list_resource_templates)
+    iter_resource_templates = _each_in_loop(AsyncClient.iter_resource_templates)
+    read_resource = _in_loop(AsyncClient.read_resource)
+    list_prompts = _in_loop(AsyncClient.list_prompts)
+    iter_prompts = _each_in_loop(AsyncClient.iter_prompts)
+    get_prompt = _in_loop(AsyncClient.get_prompt)
+    complete = _in_loop(AsyncClient.complete)
 
-    def iter_tools(self) -> Iterator[Described]:
-        """Yield the descriptors of the tools, page by page."""
-        return self._each(self._client.iter_tools())
-
-    # --- resources, prompts -----------------------------------------------------------------------------
-
-    def list_resources(self) -> list[Described]:
-        """Return the descriptors of all resources, from all pages. Raises ClientError."""
-        return self._run(self._client.list_resources())
-
-    def iter_resources(self) -> Iterator[Described]:
-        """Yield the descriptors of the resources, page by page."""
-        return self._each(self._client.iter_resources())
-
-    def list_resource_templates(self) -> list[Described]:
-        """Return the descriptors of all resource templates, from all pages. Raises ClientError."""
-        return self._run(self._client.list_resource_templates())
-
-    def iter_resource_templates(self) -> Iterator[Described]:
-        """Yield the descriptors of the resource templates, page by page."""
-        return self._each(self._client.iter_resource_templates())
-
-    def read_resource(self, uri: str, *, timeout_seconds: float | None = None) -> ReadResult:
-        """Read a resource. Raises ClientError, RemoteError if it does not exist."""
-        return self._run(self._client.read_resource(uri, timeout_seconds=timeout_seconds))
-
-    def list_prompts(self) -> list[Described]:
-        """Return the descriptors of all prompts, from all pages. Raises ClientError."""
-        return self._run(self._client.list_prompts())
-
-    def iter_prompts(self) -> Iterator[Described]:
-        """Yield the descriptors of the prompts, page by page."""
-        return self._each(self._client.iter_prompts())
-
-    def get_prompt(
-        self, name: str, arguments: dict[str, Any] | None = None, *, timeout_seconds: float | None = None
-    ) -> PromptResult:
-        """Get a prompt: see `AsyncClient.get_prompt`. Raises ClientError."""
-        return self._run(self._client.get_prompt(name, arguments, timeout_seconds=timeout_seconds))
-
-    def complete(
-        self,
-        ref: str | dict[str, Any],
-        argument: str,
-        value: str = "",
-        context: dict[str, str] | None = None,
-    ) -> CompletionResult:
-        """Return completions: see `AsyncClient.complete`. Raises ClientError."""
-        return self._run(self._client.complete(ref, argument, value, context))
-
-    def _each(self, entries: AsyncIterator[Result]) -> Iterator[Result]:
-        async def following() -> Any:
-            return await anext(entries, None)
-
-        while (entry := self._run(following())) is not None:
-            yield entry
-
-    # --- everything else --------------------------------------------------------------------------------
-
-    def request(
-        self,
-        method: str,
-        params: dict[str, Any] | None = None,
-        *,
-        timeout_seconds: float | None = None,
-        on_progress: OnNotification | None = None,
-    ) -> dict[str, Any]:
-        """Send any request and return its result, which may be an InputRequiredResult. Raises ClientError."""
-        return self._run(
-            self._client.request(method, params, timeout_seconds=timeout_seconds, on_progress=on_progress)
-        )
+    request = _in_loop(AsyncClient.request)
+    ping = _in_loop(AsyncClient.ping)
+    set_log_level = _in_loop(AsyncClient.set_log_level)
+    subscribe = _in_loop(AsyncClient.subscribe)
+    unsubscribe = _in_loop(AsyncClient.unsubscribe)
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification. Raises ConnectionLost."""
@@ -285,22 +250,6 @@ class SyncClient:
     def wait(self, seconds: float) -> None:
         """Handle notifications and requests of the server for this many seconds."""
         self._run(asyncio.sleep(seconds))
-
-    def ping(self) -> None:
-        """Send a ping: see `AsyncClient.ping`. Raises ClientError."""
-        self._run(self._client.ping())
-
-    def set_log_level(self, level: LogLevel) -> None:
-        """Set the minimum level of log messages, from the next request on. Raises ClientError."""
-        self._run(self._client.set_log_level(level))
-
-    def subscribe(self, uri: str) -> None:
-        """Subscribe to changes of a resource; `on_notification` is called for them. Raises ClientError."""
-        self._run(self._client.subscribe(uri))
-
-    def unsubscribe(self, uri: str) -> None:
-        """End a subscription to a resource. Raises ClientError."""
-        self._run(self._client.unsubscribe(uri))
 
     def set_roots(self, roots: Handler[Roots]) -> None:
         """Change the roots, and notify the server in versions that have the notification."""
@@ -344,30 +293,17 @@ class SyncClient:
         return self._client.info
 
     @property
-    def server_info(self) -> dict[str, Any]:
-        """The server's name, version and so on (MCP: Implementation)."""
-        return self._client.server_info
-
-    @property
-    def server_capabilities(self) -> dict[str, Any]:
-        """The server's capabilities (MCP: ServerCapabilities)."""
-        return self._client.server_capabilities
-
-    @property
     def exit_code(self) -> int | None:
         """The exit code of the server process after `close`; negative for a signal, None for no process."""
         return self._client.exit_code
-
-    @property
-    def instructions(self) -> str | None:
-        """The server's instructions for its use."""
-        return self._client.instructions
 
 
 class SyncListening:
     """Receives change notifications inside a ``with`` block: see `fastrpc.client.listening.Listening`."""
 
     def __init__(self, client: SyncClient, listening: Listening) -> None:
+        self.changes = listening.changes
+        """The notifications received so far."""
         self._client = client
         self._listening = listening
 
@@ -384,11 +320,6 @@ class SyncListening:
     def honoured(self) -> dict[str, Any]:
         """The subscriptions that the server has accepted."""
         return self._listening.honoured
-
-    @property
-    def changes(self) -> list[dict[str, Any]]:
-        """The notifications received so far."""
-        return self._listening.changes
 
     def next(self, seconds: float = 10.0) -> dict[str, Any]:
         """Return the next notification, waiting up to `seconds`. Raises TimeoutError, and EOFError if the

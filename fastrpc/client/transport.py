@@ -1,19 +1,19 @@
 """The interface of a client's transports, which exchange the messages of one `ClientStream` with a server.
 
-The transports are `stdio` (a child process), `in_memory` (a `Server` in this process) and `http`. Over HTTP
-the form of requests depends on the protocol version: `fastrpc.client.session` negotiates it and calls
-`set_version`. The meaning of messages is left to the session. No I/O here.
+The transports are `stdio` (a child process), `in_memory` (a `Server` in this process) and `http`, where the
+form of requests depends on the version. The meaning of messages is left to `fastrpc.client.session`.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc._core.client_stream import ClientStream
-    from fastrpc.errors import ConnectionLost
+from fastrpc._core.client_request import PendingRequest
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.errors import ConnectionLost
+
+PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Back-off in seconds between attempts to open a stream; the last value repeats."""
 
 
 class ConnectionTransport:
@@ -40,16 +40,12 @@ class ConnectionTransport:
 
     @property
     def last_lines(self) -> list[str]:
-        """The last lines that a server which the transport has started wrote to its standard error, secrets
-        masked."""
+        """The last lines on standard error of a server that the transport has started, secrets masked."""
         return []
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
         """Connect, and send the messages in the stream from then on. `on_lost` is called once, if the
-        connection is lost before `close`.
-
-        Raises ConnectionLost if the server cannot be reached or started.
-        """
+        connection is lost before `close`. Raises ConnectionLost if there is no connection."""
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -57,8 +53,7 @@ class ConnectionTransport:
         raise NotImplementedError
 
     def wait_shortly(self, request: PendingRequest) -> None:
-        """Without a running loop: wait a moment for the answer to a request, where that is cheaper than to
-        run the loop."""
+        """Wait a moment for the answer to a request, where that is cheaper than to run the loop."""
 
     # --- for transports that depend on the protocol version -------------------------------------------
 
@@ -67,8 +62,7 @@ class ConnectionTransport:
         and with the version that the server has chosen."""
 
     async def fall_back(self) -> bool:
-        """Switch to an older transport after the server has refused `initialize`. Return False if there is
-        none. Raises ClientError."""
+        """Switch to an older transport after a refused `initialize`, if there is one. Raises ClientError."""
         return False
 
     async def settle(self) -> None:

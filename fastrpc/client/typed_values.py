@@ -1,23 +1,18 @@
 """The value of a tool's result as a Python type: ``call_tool("price", …, as_type=Price)``.
 
 Supports the types of msgspec (dataclasses, Structs, TypedDicts, ``list[int]`` …) and pydantic models. The
-value is the structured content; without it, the text parsed as JSON, or the text itself for `str`. Imported
-with the first call that needs it.
+value is the structured content; without it, the text parsed as JSON, or the text itself for `str`.
 """
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 
+from fastrpc._core.call_result import CallResult
 from fastrpc.errors import InvalidAnswer, ToolCallFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.call_result import CallResult
 
 WRAPPED = {"result"}
 """The only member of structured content that wraps a value other than an object."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 PORTS = {"http": 80, "https": 443}
@@ -13,25 +14,12 @@ IN_PATHS = "!$%&'()*+,-./:;=@[\\]^_|~"
 IN_QUERIES = IN_PATHS + "?`{}"
 
 
-class Origin:
+class Origin(NamedTuple):
     """A scheme, a host and a port (RFC 9110, 4.3.1): the same origin is the same server."""
 
-    __slots__ = ("host", "port", "scheme")
-
-    def __init__(self, scheme: str, host: str, port: int) -> None:
-        self.scheme = scheme
-        self.host = host
-        self.port = port
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Origin) and self._parts == other._parts
-
-    def __hash__(self) -> int:
-        return hash(self._parts)
-
-    @property
-    def _parts(self) -> tuple[str, str, int]:
-        return self.scheme, self.host, self.port
+    scheme: str
+    host: str
+    port: int
 
 
 def origin_of(url: str) -> Origin:
@@ -52,14 +40,14 @@ def authority(origin: Origin, always_port: bool = False) -> str:
 
 
 def request_target(url: str) -> str:
-    """Return path and query of a URL as they stand in a request (RFC 9112, 3.2.1)."""
+    """Return path and query of a URL as they are in a request (RFC 9112, 3.2.1)."""
     parts = urlsplit(url)
     query = f"?{quote(parts.query, IN_QUERIES)}" if parts.query else ""
     return (quote(parts.path, IN_PATHS) or "/") + query
 
 
 def is_local_host(host: str) -> bool:
-    """Whether a host is this machine: a loopback address, or a name that stands for one (RFC 6761, 6.3)."""
+    """Whether a host is this machine: a loopback address, or a name for one (RFC 6761, 6.3)."""
     from ipaddress import ip_address
 
     try:

@@ -14,12 +14,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Iterator, Mapping
 
 from fastrpc.errors import InvalidConfig
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
 
 NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 BEGIN = re.compile(r"\$\{|\{(?=(?:env|file):)")
@@ -46,8 +43,7 @@ OF_EDITORS = (
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:
-    """Return a text with its variables replaced. Raises InvalidConfig for one that is not set and has no
-    default, and for what is no variable."""
+    """Return a text with its variables replaced. Raises InvalidConfig for what has no value."""
     return _VariableReader(text, known).read() if "$" in text or "{" in text else text
 
 

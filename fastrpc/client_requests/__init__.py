@@ -11,6 +11,8 @@ Where a rule is (files of this package by their names, others from `fastrpc/` on
 
 from __future__ import annotations
 
+from fastrpc.lazy_names import load
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fastrpc.client_requests.base import InputRequest
@@ -22,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["ANSWER_SECONDS", "ElicitResult", "Form", "InputRequest", "Roots", "Sample", "Sampling", "Visit"]
 
 _HOMES = {
-    "ANSWER_SECONDS": "pending",
-    "ElicitResult": "elicitation",
-    "Form": "elicitation",
-    "InputRequest": "base",
-    "Roots": "roots",
-    "Sample": "sampling",
-    "Sampling": "sampling",
-    "Visit": "elicitation",
+    "ANSWER_SECONDS": "fastrpc.client_requests.pending",
+    "ElicitResult": "fastrpc.client_requests.elicitation",
+    "Form": "fastrpc.client_requests.elicitation",
+    "InputRequest": "fastrpc.client_requests.base",
+    "Roots": "fastrpc.client_requests.roots",
+    "Sample": "fastrpc.client_requests.sampling",
+    "Sampling": "fastrpc.client_requests.sampling",
+    "Visit": "fastrpc.client_requests.elicitation",
 }
 _FORMER = {"Answer": "ElicitResult", "Question": "InputRequest"}
 """Names that have been renamed, until 1.0."""
@@ -38,13 +40,10 @@ _FORMER = {"Answer": "ElicitResult", "Question": "InputRequest"}
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        new = _FORMER.get(name, name)
-        home = _HOMES.get(new)
-        if home is None:
-            raise AttributeError(f"module 'fastrpc.client_requests' has no attribute {name!r}")
-        if new != name:
-            from warnings import warn
+        if name not in _FORMER:
+            return load(globals(), _HOMES, name)
+        from warnings import warn
 
-            warn(f"{name} is called {new} now", DeprecationWarning, stacklevel=2)
-            name = new
-        return getattr(__import__(f"fastrpc.client_requests.{home}", fromlist=[name]), name)
+        new = _FORMER[name]
+        warn(f"{name} is called {new} now", DeprecationWarning, stacklevel=2)
+        return load({}, _HOMES, new)

@@ -1,8 +1,7 @@
 """What the requests of a server to its client have in common (MCP: client features; InputRequest).
 
 An `InputRequest` knows its method and params in each version, the capability that the client must declare,
-and how the client's result becomes a Python value. How and when it is sent is decided by
-`fastrpc.client_requests.pending`.
+and how the client's result becomes a Python value. `fastrpc.client_requests.pending` sends it.
 """
 
 from __future__ import annotations
@@ -45,10 +44,8 @@ class ClientRefusal(ToolError):
 
 
 class InputRequest(Generic[Value]):
-    """A request to the client, and the type of its answer.
-
-    The client must have declared `capability` and, if set, its `mode`. `versions` are those that have it.
-    """
+    """A request to the client, and the type of its answer. The client must have declared `capability` and, if
+    set, its `mode`. `versions` are those that have it."""
 
     method = ""
     capability = ""
@@ -77,8 +74,7 @@ class InputRequest(Generic[Value]):
         return None
 
     def _is_declared(self, declared: dict[str, Any]) -> bool:
-        """Whether the mode is declared. A client that names no mode supports forms (MCP 2025-11-25,
-        elicitation: capabilities)."""
+        """Whether the mode is declared; forms are by default (MCP 2025-11-25, elicitation: capabilities)."""
         return not self.mode or self.mode in declared or (self.mode == "form" and "url" not in declared)
 
     @property

@@ -5,6 +5,8 @@ The client shows them. What a form may hold is left to `fastrpc.client_requests.
 
 from __future__ import annotations
 
+from os import urandom
+
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.client_requests.forms import fields_of
 from fastrpc.errors import ToolError
@@ -29,10 +31,8 @@ ACTIONS: tuple[Action, ...] = ("accept", "decline", "cancel")
 
 
 class ElicitResult(Generic[Value]):
-    """What a person did with a form or a link (MCP: ElicitResult).
-
-    `action` is ``accept``, ``decline`` or ``cancel``; `data` is the value of an accepted form, else None.
-    """
+    """What a person did with a form or a link (MCP: ElicitResult): the `action` is ``accept``, ``decline`` or
+    ``cancel``, `data` the value of an accepted form, else None."""
 
     __slots__ = ("_complete", "action", "data")
 
@@ -124,11 +124,9 @@ class Visit(InputRequest[ElicitResult[None]]):
     mode = "url"
 
     def __init__(self, message: str, url: str, id: str | None = None) -> None:
-        import os
-
         self.message = message
         self.url = url
-        self.id = id or os.urandom(16).hex()
+        self.id = id or urandom(16).hex()
         """The `elicitationId` of 2025-11-25; later versions have none."""
 
     def params(self, version: str) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Forms for elicitation, made from a Python type or a JSON Schema (MCP: elicitation).
 
 A form is flat: its fields are strings, numbers, booleans, one choice, or several choices. `fields_of` makes
-`Fields` from a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema. The
-client receives the `schema`; `read` validates the client's answer and returns a value of the type. A type is
-described once. Sending is left to `fastrpc.client_requests.pending`.
+`Fields` from a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema; a
+type is described once.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from fastrpc.schema.converters import PLAIN, Mismatch, described, expected, one_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from fastrpc.schema.converters import Converter, Schema
@@ -33,10 +32,12 @@ _known: dict[Any, Fields] = {}
 
 
 class Fields:
-    """The fields of a form: the `schema` of the answers, and how an answer is read."""
+    """The fields of a form: the `schema` of the answers, and `read`, which returns the value of an answer.
+    Raises `Mismatch`."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, read: Callable[[dict[str, Any]], Any]) -> None:
         self.schema = schema
+        self.read = read
         self.has_lists = any(field["type"] == "array" for field in schema["properties"].values())
         """Whether a field allows several choices, which only newer versions support."""
 
@@ -47,18 +48,11 @@ class Fields:
         fields = {name: _in_2025_06_18(field) for name, field in self.schema["properties"].items()}
         return {**self.schema, "properties": fields}
 
-    def read(self, content: dict[str, Any]) -> Any:
-        """Return the value of a filled-in form. Raises `Mismatch`."""
-        raise NotImplementedError
-
 
 def fields_of(form: Any) -> Fields:
-    """Return the fields of a form: a type, a schema, a list of choices, or None.
-
-    Raises DefinitionError for anything else.
-    """
+    """Return the fields of a form: a type, a schema, a list of choices, or None. Raises DefinitionError."""
     if form is None:
-        return _Consent({"type": "object", "properties": {}})
+        return Fields({"type": "object", "properties": {}}, lambda content: None)  # accepted or declined
     if isinstance(form, dict):
         return _of_schema(form)
     if isinstance(form, (list, tuple)):
@@ -76,64 +70,7 @@ def fields_of(form: Any) -> Fields:
     return found
 
 
-class _Consent(Fields):
-    """A form without fields: the person accepts or declines."""
-
-    def read(self, content: dict[str, Any]) -> Any:
-        return None
-
-
 # ---------------------------------------------------------------------------------- forms of types
-
-
-class _Record(Fields):
-    """The form of a class: one field for each member.
-
-    `optional` names the members that may be None and have no default: an empty field means None. `values`
-    maps, for choices that are not strings, each shown text to its value.
-    """
-
-    def __init__(
-        self, schema: Schema, converter: Converter, optional: Sequence[str], values: dict[str, dict[str, Any]]
-    ) -> None:
-        super().__init__(schema)
-        self.converter = converter
-        self.optional = optional
-        self.values = values
-
-    def read(self, content: dict[str, Any]) -> Any:
-        known = {name: content[name] for name in self.schema["properties"] if name in content}
-        for name, values in self.values.items():
-            if name in known:
-                known[name] = _values_of(known[name], values)
-        for name in self.optional:
-            known.setdefault(name, None)
-        return self.converter.accept(known)
-
-
-class _Value(Fields):
-    """The form of a plain type: one field named ``value``."""
-
-    def __init__(
-        self, field: Schema, converter: Converter, allows_null: bool, values: dict[str, Any]
-    ) -> None:
-        schema: Schema = {"type": "object", "properties": {"value": field}}
-        if not allows_null:
-            schema["required"] = ["value"]
-        super().__init__(schema)
-        self.converter = converter
-        self.values = values
-
-    def read(self, content: dict[str, Any]) -> Any:
-        value = content.get("value")
-        if value is None:
-            if "required" in self.schema:
-                raise Mismatch("required, missing", ".value")
-            return None
-        try:
-            return self.converter.accept(_values_of(value, self.values))
-        except Mismatch as mismatch:
-            raise mismatch.within(".value") from None
 
 
 def _of_type(form: Any) -> Fields:
@@ -148,16 +85,32 @@ def _of_type(form: Any) -> Fields:
         return _record(name, peeled.base, converter)
     values: dict[str, Any] = {}
     field = _field(name, described(converter.schema, peeled.description), values, form)
-    return _Value(field, converter, peeled.allows_null, values)
+    schema: Schema = {"type": "object", "properties": {"value": field}}
+    if not peeled.allows_null:
+        schema["required"] = ["value"]
+
+    def read(content: dict[str, Any]) -> Any:
+        value = content.get("value")
+        if value is None:
+            if "required" in schema:
+                raise Mismatch("required, missing", ".value")
+            return None
+        try:
+            return converter.accept(_values_of(value, values))
+        except Mismatch as mismatch:
+            raise mismatch.within(".value") from None
+
+    return Fields(schema, read)
 
 
 def _record(name: str, base: Any, converter: Converter) -> Fields:
+    """Return the form of a class: one field for each member."""
     required = converter.schema.get("required", ())
     titles = _pydantic_titles(base)
     annotations = _annotations_of(base)
     fields: dict[str, Schema] = {}
-    optional = []
-    values: dict[str, dict[str, Any]] = {}
+    optional = []  # may be None, which an empty field means, and have no default
+    values: dict[str, dict[str, Any]] = {}  # of choices that are not strings: what each text means
     for member, schema in converter.schema["properties"].items():
         meanings: dict[str, Any] = {}
         fields[member] = _field(f"{name}.{member}", schema, meanings, annotations.get(member))
@@ -171,7 +124,17 @@ def _record(name: str, base: Any, converter: Converter) -> Fields:
     needed = [member for member in required if member not in optional]
     if needed:
         whole["required"] = needed
-    return _Record(whole, converter, optional, values)
+
+    def read(content: dict[str, Any]) -> Any:
+        known = {member: content[member] for member in fields if member in content}
+        for member, meanings in values.items():
+            if member in known:
+                known[member] = _values_of(known[member], meanings)
+        for member in optional:
+            known.setdefault(member, None)
+        return converter.accept(known)
+
+    return Fields(whole, read)
 
 
 def _pydantic_titles(base: Any) -> dict[str, str]:
@@ -221,8 +184,7 @@ def _field(name: str, schema: Schema, values: dict[str, Any], annotation: Any) -
 
 
 def _field_of_choices(name: str, schema: Schema, choices: list[Any], values: dict[str, Any]) -> Schema:
-    """Return a field of choices, which are always strings (MCP: EnumSchema); `values` maps them to their
-    values."""
+    """Return a field of choices, which are strings (MCP: EnumSchema); `values` gets what they mean."""
     texts = [_text_of(choice) for choice in choices]
     if len(set(texts)) < len(texts):
         raise DefinitionError(f"{name}: two of the choices are written alike: {one_of(choices)}")
@@ -258,8 +220,7 @@ def _values_of(answer: Any, values: dict[str, Any]) -> Any:
 
 
 def _without_null(schema: Schema) -> Schema:
-    """Return a schema without null: an empty field means null. A schema without null is returned
-    unchanged."""
+    """Return a schema without null, which an empty field means; the schema itself if it has none."""
     choices = schema.get("anyOf")
     if not choices or {"type": "null"} not in choices:
         return schema
@@ -276,40 +237,33 @@ def _noun(schema: Schema) -> str:
 # -------------------------------------------------------------------------------- forms of schemas
 
 
-class _Raw(Fields):
-    """The form of a JSON Schema. Its answers are plain values in a dict."""
-
-    def read(self, content: dict[str, Any]) -> Any:
-        found = {}
-        for name, field in self.schema["properties"].items():
-            if content.get(name) is None:
-                if name in self.schema.get("required", ()):
-                    raise Mismatch("required, missing", step_to(name))
-                continue
-            try:
-                found[name] = _checked(field, content[name])
-            except Mismatch as mismatch:
-                raise mismatch.within(step_to(name)) from None
-        return found
-
-
-class _RawValue(_Raw):
-    """The form of a JSON Schema for a single value."""
-
-    def read(self, content: dict[str, Any]) -> Any:
-        return super().read(content)["value"]
-
-
 def _of_schema(schema: Schema) -> Fields:
     if schema.get("type") != "object":
         _refuse_nested("value", schema)
-        return _RawValue({"type": "object", "properties": {"value": schema}, "required": ["value"]})
+        whole: Schema = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+        return Fields(whole, lambda content: _plain_values(whole, content)["value"])
     properties = schema.get("properties", {})
     if not isinstance(properties, dict):
         raise DefinitionError(f"properties: expected an object, got {shorten(properties)}")
     for name, field in properties.items():
         _refuse_nested(name, field)
-    return _Raw({"properties": properties, **schema})
+    fields: Schema = {"properties": properties, **schema}
+    return Fields(fields, lambda content: _plain_values(fields, content))
+
+
+def _plain_values(schema: Schema, content: dict[str, Any]) -> dict[str, Any]:
+    """Return the answers to the form of a JSON Schema. Raises Mismatch."""
+    found = {}
+    for name, field in schema["properties"].items():
+        if content.get(name) is None:
+            if name in schema.get("required", ()):
+                raise Mismatch("required, missing", step_to(name))
+            continue
+        try:
+            found[name] = _checked(field, content[name])
+        except Mismatch as mismatch:
+            raise mismatch.within(step_to(name)) from None
+    return found
 
 
 def _choices(choices: Sequence[Any]) -> Schema:
@@ -376,9 +330,6 @@ def _range(low: Any, high: Any) -> str:
     if low is None or high is None:
         return f"at most {high}" if low is None else f"at least {low}"
     return f"from {low} to {high}"
-
-
-# ---------------------------------------------------------------------------------- older versions
 
 
 def _in_2025_06_18(field: Schema) -> Schema:

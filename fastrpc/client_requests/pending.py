@@ -9,10 +9,11 @@ request with the answers. The function then runs again from its start, and
 
 from __future__ import annotations
 
+import asyncio
+
 from fastrpc._core.client_request import sent_id
 from fastrpc.client_requests.base import ClientRefusal, InputRequest, InvalidClientResult
 from fastrpc.client_requests.request_state import memory_of, state_of
-from fastrpc.client_requests.request_state import once as once_of
 from fastrpc.engine.call import InputRequired
 from fastrpc.errors import MissingRequiredClientCapability, ToolError, excerpt
 from fastrpc.json_encoding import to_json
@@ -78,11 +79,6 @@ def _refusal(request: Request, input_requests: list[InputRequest[Any]]) -> ToolE
         for name, modes in input_request.needs.items():
             needed[name] = {**needed.get(name, {}), **modes}
     return MissingRequiredClientCapability(message, {"requiredCapabilities": needed})
-
-
-def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
-    """Call `function` once for all repetitions of the request; see `fastrpc.Context.once`."""
-    return once_of(channel.request, key, function)
 
 
 # ------------------------------------------------------ from 2026-07-28 on: answers in the request
@@ -176,10 +172,8 @@ def requests_of(session: SessionState) -> ClientRequests:
 
 
 class ClientRequests:
-    """The requests to one client that are pending.
-
-    The table belongs to the thread of the session; the handler that waits may run in another.
-    """
+    """The requests to one client that are pending. The table belongs to the thread of the session; the
+    handler that waits may run in another."""
 
     def __init__(self) -> None:
         self._pending: dict[int, tuple[_RequestGroup, str]] = {}
@@ -192,13 +186,9 @@ class ClientRequests:
     async def put(
         self, dispatcher: DispatcherProtocol, requests: dict[str, dict[str, Any]]
     ) -> dict[str, dict[str, Any]]:
-        """Send requests over the connection of the calling request; return the results by key.
-
-        Raises ToolError if the client answers one with an error, disconnects, or takes too long. Requests
-        that are then still pending are cancelled, and so are those of a cancelled caller.
-        """
-        import asyncio
-
+        """Send requests over the connection of the calling request; return the results by key. Raises
+        ToolError if the client answers one with an error, disconnects, or takes too long. Those that are
+        pending then, or when the caller is cancelled, are cancelled."""
         loop = asyncio.get_running_loop()
         pending = _RequestGroup(dispatcher, loop, requests)
         timer = loop.call_later(
@@ -217,7 +207,7 @@ class ClientRequests:
 
     def _send(self, pending: _RequestGroup) -> None:
         if self._closed:
-            pending.fail_threadsafe("the client is gone")
+            pending.call_threadsafe(pending.fail, "the client is gone")
             return
         for key, request in pending.requests.items():
             self._last_id += 1
@@ -231,11 +221,12 @@ class ClientRequests:
             return
         result = message.get("result")
         if isinstance(result, dict):
-            pending.set_result_threadsafe(key, result)
+            pending.call_threadsafe(pending.set_result, key, result)
         else:
             method = pending.requests[key]["method"]
-            pending.fail_threadsafe(
-                ClientRefusal(f"the client refused {method}{_reason(message)}", message.get("error"))
+            pending.call_threadsafe(
+                pending.fail,
+                ClientRefusal(f"the client refused {method}{_reason(message)}", message.get("error")),
             )
 
     def refused(self, id: str | int, why: str) -> None:
@@ -243,7 +234,7 @@ class ClientRequests:
         pending, key = self._waiting(id)
         if pending is not None:
             method = pending.requests[key]["method"]
-            pending.fail_threadsafe(f"the client's answer to {method} cannot be read: {why}")
+            pending.call_threadsafe(pending.fail, f"the client's answer to {method} cannot be read: {why}")
 
     def _waiting(self, id: object) -> tuple[_RequestGroup | None, str]:
         """Return what waits for the answer with an id, which is no longer waited for."""
@@ -261,7 +252,7 @@ class ClientRequests:
         self._closed = True
         pending_requests, self._pending = self._pending, {}
         for pending, _ in pending_requests.values():
-            pending.fail_threadsafe("the client is gone")
+            pending.call_threadsafe(pending.fail, "the client is gone")
 
 
 class _RequestGroup:
@@ -276,20 +267,14 @@ class _RequestGroup:
         self.results: dict[str, dict[str, Any]] = {}
         self.future: Future[dict[str, dict[str, Any]]] = loop.create_future()
 
-    def set_result_threadsafe(self, key: str, result: dict[str, Any]) -> None:
-        self._call_threadsafe(self._set_result, key, result)
-
-    def fail_threadsafe(self, problem: str | ToolError) -> None:
-        self._call_threadsafe(self.fail, problem)
-
-    def _call_threadsafe(self, function: Callable[..., object], *values: Any) -> None:
+    def call_threadsafe(self, function: Callable[..., object], *values: Any) -> None:
         """Call a function in the loop of the waiting handler, which may belong to another thread."""
         try:
             self.loop.call_soon_threadsafe(function, *values)
         except RuntimeError:  # that loop is closed: no task waits
             pass
 
-    def _set_result(self, key: str, result: dict[str, Any]) -> None:
+    def set_result(self, key: str, result: dict[str, Any]) -> None:
         self.results[key] = result
         if len(self.results) == len(self.requests) and not self.future.done():
             self.future.set_result(self.results)

@@ -9,6 +9,13 @@ Requests that neither ask nor bring answers pay nothing.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
+import os
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
 from fastrpc._core.encoder import dumps
 from fastrpc.errors import InvalidParams
 from fastrpc.protocol.versions import STATELESS
@@ -27,12 +34,9 @@ SECRET_VARIABLE = "FASTRPC_SECRET"
 
 
 class Memory:
-    """The state of one request: what earlier runs of its handler learned.
-
-    `answers` are accepted results by the key of the input request; `responses` are those of this request.
-    `digests` identify the input requests that have no key; `refused` has the keys of those whose
-    answer was invalid.
-    """
+    """The state of one request: what earlier runs of its handler learned. `answers` are accepted results by
+    the key of the input request; `responses` are those of this request. `digests` identify the input requests
+    that have no key; `refused` has the keys of those whose answer was invalid."""
 
     __slots__ = ("answers", "count", "digests", "done", "refused", "responses")
 
@@ -50,11 +54,8 @@ class Memory:
         return str(self.count)
 
     def answer_to(self, key: str, input_request: dict[str, Any], named: bool) -> Any:
-        """Return the client's result for an input request, or None.
-
-        An input request with a generated key must equal the one of the earlier run: otherwise the answer
-        belongs to another one that had the same number, and is dropped.
-        """
+        """Return the client's result for an input request, or None. One with a generated key must equal that
+        of the earlier run: otherwise the answer is for another one with the same number, and is dropped."""
         if not named:
             digest = _digest(input_request)
             if self.digests.setdefault(key, digest) != digest:
@@ -67,8 +68,7 @@ class Memory:
 
 
 def memory_of(request: Request) -> Memory:
-    """Return the state of a request. Raises InvalidParams for a requestState that is forged, expired, or
-    belongs to another request."""
+    """Return the state of a request. Raises InvalidParams for a requestState that is not valid for it."""
     memory: Memory | None = request.asking
     if memory is None:
         memory = Memory()
@@ -91,9 +91,6 @@ def _restore(request: Request, memory: Memory) -> None:
         memory.done = {key: (value, is_async) for key, (value, is_async) in state["done"].items()}
 
 
-# ---------------------------------------------------------------------------------------- the text
-
-
 def state_of(request: Request) -> str:
     """Return the state of a request as signed text."""
     memory = memory_of(request)
@@ -110,35 +107,23 @@ def state_of(request: Request) -> str:
 def renewed(runtime: Runtime, principal: str, text: str) -> str:
     """Return a state that the server itself has stored, valid from now on, and signed with this process's
     key. Its own signature is not checked, which another process may have made."""
-    import json
-    from base64 import urlsafe_b64decode
-
     return _signed(runtime, principal, json.loads(urlsafe_b64decode(text.rpartition(".")[0])))
 
 
 def _signed(runtime: Runtime, principal: str, state: dict[str, Any]) -> str:
     """Return a state as signed text, valid from now on."""
-    import json
-    import time
-    from base64 import urlsafe_b64encode
-
     state["until"] = int(time.time()) + STATE_SECONDS
     payload = urlsafe_b64encode(json.dumps(state, separators=(",", ":")).encode()).decode()
     return f"{payload}.{_signature(runtime, principal, payload)}"
 
 
 def _verified(request: Request, text: Any) -> dict[str, Any]:
-    import json
-    import time
-    from base64 import urlsafe_b64decode
-    from hmac import compare_digest
-
     if not isinstance(text, str):
         raise InvalidParams("requestState: expected a string")
     payload, _, signature = text.rpartition(".")
     dispatcher = request.dispatcher
     expected = _signature(dispatcher.runtime, dispatcher.principal, payload)
-    if not compare_digest(signature.encode("utf-8", "backslashreplace"), expected.encode()):
+    if not hmac.compare_digest(signature.encode("utf-8", "backslashreplace"), expected.encode()):
         raise InvalidParams("requestState: not from this server")
     state: dict[str, Any] = json.loads(urlsafe_b64decode(payload))
     if state["request"] != _binding(request):
@@ -149,10 +134,7 @@ def _verified(request: Request, text: Any) -> dict[str, Any]:
 
 
 def _signature(runtime: Runtime, principal: str, payload: str) -> str:
-    """Return the signature, which covers the principal: another principal's state is not distinguishable from
-    a forged one."""
-    import hmac
-
+    """Return the signature. It covers the principal: another one's state is the same as a forged one."""
     message = f"requestState {_digest(principal)} {payload}".encode("utf-8", "backslashreplace")
     return hmac.new(secret_of(runtime), message, "sha256").hexdigest()
 
@@ -167,28 +149,19 @@ def _binding(request: Request) -> str:
 
 
 def _digest(value: Any) -> str:
-    import hashlib
-    import json
-
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def secret_of(runtime: Runtime) -> bytes:
     """Return the signing key: from the environment, or random and kept as long as the server runs."""
     if runtime.secret is None:
-        import os
-
         text = os.environ.get(SECRET_VARIABLE, "").strip()
         runtime.secret = text.encode("utf-8", "surrogateescape") if text else os.urandom(32)
     return runtime.secret
 
 
-# -------------------------------------------------------------------------------------------- once
-
-
 def once(request: Request, key: str, function: Any) -> Any:
-    """Call `function`, or return its stored value; see `fastrpc.Context.once`. Raises TypeError for a value
-    that is not JSON."""
+    """Do what `fastrpc.Context.once` says. Raises TypeError for a value that is not JSON."""
     memory = memory_of(request)
     if key in memory.done:
         value, is_async = memory.done[key]
@@ -215,8 +188,6 @@ def _json_value(request: Request, key: str, value: Any) -> Any:
     """Return a value as it is after a JSON round trip. Raises TypeError if it is not JSON."""
     if request.version != STATELESS:
         return value
-    import json
-
     try:
         return json.loads(dumps(value))
     except (TypeError, UnicodeEncodeError) as error:

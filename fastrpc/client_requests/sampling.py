@@ -33,10 +33,8 @@ SAMPLED_TYPES = ("text", "image", "audio", "tool_use", "tool_result")
 
 
 class Sample:
-    """The client's model's answer: `content` is a list of blocks, `text` is all their text.
-
-    Can be used as a message of a later sampling request.
-    """
+    """The answer of the client's model: `content` is a list of blocks, `text` all their text. It may be a
+    message of a later request."""
 
     __slots__ = ("content", "model", "stop_reason")
 
@@ -150,8 +148,7 @@ class _Turn:
                 )
 
     def in_version(self, version: str) -> list[dict[str, Any]]:
-        """Return the message in the form of a version: where content cannot be a list, one message for each
-        block."""
+        """Return the message in a version: where content cannot be a list, a message for each block."""
         blocks = [block_of(part, version) for part in self.parts]
         if self.listed and version in RICH_INPUT_REQUESTS:
             return [{"role": self.role, "content": blocks}]

@@ -2,11 +2,10 @@
 
     server, gateway = gateway_of({"shop": {"command": "python", "args": ["shop.py"]}})
 
-Each server is a proxy (`fastrpc.proxy`), started when it is needed. The first list request starts all servers
-concurrently and waits until each is listed or has failed. A call of an unknown tool starts the server whose
-prefix its name has. A server that ends is started again by the next call. A failed server does not affect the
-others. `Gateway.replace` changes the configuration while clients are connected. `names` defines the listed
-names, `rules` what is shown. A call of a known tool does not run code of this package.
+Each server is a proxy (`fastrpc.proxy`). The first list request starts all of them concurrently and waits
+until each is listed or has failed. A call of an unknown tool starts the server whose prefix its name has. A
+server that ends is started again by the next call; a failed one does not affect the others. A call of a known
+tool does not run code of this package.
 
 Where a rule is (files of this package by their names, others from `fastrpc/` on):
 
@@ -27,7 +26,7 @@ from fastrpc.gateway.catalogue import GatewayCatalogue
 from fastrpc.gateway.member import CLIENT_NAME, DENIED, INVALID, GatewayMember, member_of
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
-from fastrpc.proxy import DeferredRequest
+from fastrpc.proxy import DeferredRequest, UpstreamServer
 from fastrpc.version import __version__
 
 TYPE_CHECKING = False
@@ -115,7 +114,6 @@ class Gateway:
         self._start_seconds = start_seconds
         self._folder = folder
         self._identity = CLIENT_NAME, f"{__version__}+{os.urandom(6).hex()}"
-        """The client's name and version that the servers receive."""
         self._is_shown = False
         """Whether a client has received a list."""
         self._starting = 0  # requests for which servers are being started; the lists change after the last
@@ -172,12 +170,9 @@ class Gateway:
         return member
 
     def _leave(self, member: GatewayMember) -> None:
-        """End the connection to a server that is not used any more."""
         upstream = member.upstream
         if upstream is not None and upstream.live:
             self._spawn(upstream.leave())
-
-    # --- the lists ------------------------------------------------------------------------------------
 
     def _changed(self, kind: str) -> None:
         """The features of a server have changed. While servers are being started, the lists change once."""
@@ -213,8 +208,7 @@ class Gateway:
         return True
 
     def _refuse_itself(self, request: Request) -> None:
-        """Raise InternalError if the client is this gateway, which has its URL in the configuration. It would
-        wait for itself."""
+        """Raise InternalError if the client is this gateway, configured as its server: it would never end."""
         client: Any = request.client_info
         if request.method == "initialize":
             client = request.params.get("clientInfo")
@@ -255,8 +249,7 @@ class Gateway:
         return [member for member in self.members.values() if member.is_untried]
 
     def _of_name(self, name: str) -> list[GatewayMember]:
-        """Return the servers to which an unknown name may belong. Raises InternalError for one that cannot be
-        used."""
+        """Return the servers that may have an unknown name. Raises InternalError for one that has failed."""
         found = []
         for member in self.members.values():
             upstream = member.upstream
@@ -335,15 +328,17 @@ class Gateway:
 
     def watch(self, uri: str) -> None:
         """Subscribe to changes of a resource at the server that has it."""
-        owner = self.catalogue.owner_of("resource", uri)
-        if owner is not None and owner.upstream is not None:
-            owner.upstream.watch(uri)
+        if (upstream := self._upstream_of(uri)) is not None:
+            upstream.watch(uri)
 
     def unwatch(self, uri: str) -> None:
         """End a subscription at the server that has the resource, after the last client has ended its own."""
+        if (upstream := self._upstream_of(uri)) is not None:
+            upstream.unwatch(uri)
+
+    def _upstream_of(self, uri: str) -> UpstreamServer | None:
         owner = self.catalogue.owner_of("resource", uri)
-        if owner is not None and owner.upstream is not None:
-            owner.upstream.unwatch(uri)
+        return None if owner is None else owner.upstream
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
         """Forward a client's notification to all running servers: it does not name a server."""

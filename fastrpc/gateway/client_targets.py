@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.client.config import entry_of, read_servers, servers_in
+from fastrpc.client.config import ServerEntry, entry_of, read_servers, servers_in
 from fastrpc.errors import DefinitionError, InvalidConfig
-from fastrpc.gateway.member import warn_of_unmatched
+from fastrpc.gateway.member import proxy_with, warn_of_unmatched
 from fastrpc.gateway.names import STYLES
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from fastrpc.client.config import ServerEntry
     from fastrpc.client.options import ClientOptions
     from fastrpc.server import Server
 
@@ -27,11 +26,10 @@ if TYPE_CHECKING:
 def resolved(config: Any, options: ClientOptions, names: str = "prefix") -> tuple[Any, ClientOptions]:
     """Return the target and the options of a client for the path of a file with servers, or its content.
 
-    A single server is the target itself, with the options of its entry and of its transport. If the entry
-    restricts the tools, the target is a proxy without the other tools. Several servers become one in-memory
-    server whose tools and prompts are prefixed with the servers' names; options of a transport do not apply
-    then. `names`: a key of `fastrpc.gateway.names.STYLES`. Disabled servers do not count. Raises
-    InvalidConfig, and ValueError for other `names`.
+    A single enabled server is the target itself, with the options of its entry; a proxy if the entry
+    restricts the tools. Several become one in-memory server whose tools and prompts are prefixed with the
+    servers' names, by the style `names` of `fastrpc.gateway.names.STYLES`; options of a transport do not
+    apply then. Raises InvalidConfig, and ValueError for other `names`.
     """
     if names not in STYLES:
         raise ValueError(f"names: expected one of {', '.join(STYLES)}, got {names!r:.80}")
@@ -82,8 +80,8 @@ def _only(name: str, raw: Any, options: ClientOptions) -> tuple[Any, ClientOptio
 def restricted(name: str, entry: ServerEntry, options: Mapping[str, Any]) -> tuple[Server, dict[str, Any]]:
     """Return a proxy with the tools that an entry allows, and the options of its client. The standard error
     of a command is always forwarded. Raises InvalidConfig."""
-    from fastrpc.processes import environment
-    from fastrpc.server import Server
+    from fastrpc.client.http.address import Remote
+    from fastrpc.proxy.targets import COMMAND_OPTIONS
     from fastrpc.version import __version__
 
     rest: dict[str, Any] = {**options}
@@ -91,15 +89,12 @@ def restricted(name: str, entry: ServerEntry, options: Mapping[str, Any]) -> tup
     given = {"name": about.get("name", "fastrpc"), "version": about.get("version", __version__)}
     if "start_seconds" in rest:
         given["start_seconds"] = rest["start_seconds"]
-    if entry.url:
-        from fastrpc.client.http.address import Remote
-
-        given |= {option: rest.pop(option) for option in Remote.OPTIONS if option in rest}
-    else:
-        given |= {"cwd": rest.pop("cwd"), "env": environment(rest.pop("env"))}
+    if not entry.url:
         rest.pop("stderr", None)
+    known = Remote.OPTIONS if entry.url else COMMAND_OPTIONS
+    taken = {option: rest.pop(option) for option in known if option in rest}
     try:
-        server = Server.proxy(entry.target, **given)
+        server = proxy_with(entry, taken, **given)
     except DefinitionError as error:
         raise InvalidConfig(str(error).removeprefix("proxy: ")) from None
     server._upstream.shows_itself = True

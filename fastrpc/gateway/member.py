@@ -6,16 +6,17 @@ proxy. This module starts nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc import diagnostics
-from fastrpc.client.config import entry_of
+from fastrpc.client.config import ServerEntry, entry_of
 from fastrpc.errors import DefinitionError, InvalidConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from fastrpc.client.config import ServerEntry
     from fastrpc.definitions.registry import Registries
     from fastrpc.proxy import UpstreamServer
     from fastrpc.server import Server
@@ -33,24 +34,23 @@ DISABLED = "disabled"
 DENIED = "denied"
 
 
+@dataclass(eq=False, repr=False)
 class GatewayMember:
-    """A server behind a gateway. `entry`: its entry in the configuration; `prefix` precedes the names of its
-    tools and prompts. `server`: its proxy, None if it is not used: then `unused` is the state, and `problem`
-    the reason."""
+    """A server behind a gateway. `entry`: as configured; `prefix`: of the names of its tools and prompts.
+    `server`: its proxy, None if it is not used: then `unused` is the state, and `problem` the reason."""
 
-    def __init__(self, name: str, prefix: str, entry: Any, server: Server | None) -> None:
-        self.name = name
-        self.prefix = prefix
-        self.entry = entry
-        self.server = server
-        self.offers: Callable[[str], bool] = lambda tool: True
-        """Whether the configuration allows a tool."""
-        self.unused = ""
-        self.problem = ""
-        self.failures = 0
-        """Failed attempts to start it since the last successful one."""
-        self.calls = 0
-        self.errors = 0
+    name: str
+    prefix: str
+    entry: Any
+    server: Server | None = None
+    unused: str = ""
+    problem: str = ""
+    offers: Callable[[str], bool] = lambda tool: True
+    """Whether the configuration allows a tool."""
+    failures: int = 0
+    """Failed attempts to start it since the last successful one."""
+    calls: int = 0
+    errors: int = 0
 
     @property
     def registries(self) -> Registries | None:
@@ -79,18 +79,14 @@ class GatewayMember:
         """Return the state, and the reason for it or "". Callable on any thread."""
         upstream = self.upstream
         if upstream is None:
-            found = self.unused, self.problem
-        elif upstream.is_connected:
-            found = RUNNING, ""
-        elif upstream.is_starting:
-            found = STARTING, ""
-        elif upstream.failure is not None:
-            found = FAILED, upstream.reason
-        elif upstream.last_end is not None:
-            found = ENDED, upstream.last_end
-        else:
-            found = NOT_STARTED, ""
-        return found
+            return self.unused, self.problem
+        if upstream.is_connected:
+            return RUNNING, ""
+        if upstream.is_starting:
+            return STARTING, ""
+        if upstream.failure is not None:
+            return FAILED, upstream.reason
+        return (NOT_STARTED, "") if upstream.last_end is None else (ENDED, upstream.last_end)
 
     def watch(self, changed: Callable[[str], object]) -> None:
         """Call a function when the features of the server change."""
@@ -106,14 +102,12 @@ def member_of(
     try:
         entry = entry_of(raw)
         if not entry.enabled:
-            return _unused(name, prefix, raw, DISABLED, "the configuration switches it off")
+            return GatewayMember(name, prefix, raw, None, DISABLED, "the configuration switches it off")
         server = _proxy_of(name, entry.expanded(), start_seconds, folder, version)
     except (InvalidConfig, DefinitionError) as error:
-        return _unused(name, prefix, raw, INVALID, str(error).removeprefix("proxy: "))
-    member = GatewayMember(name, prefix, raw, server)
-    member.offers = entry.offers
+        return GatewayMember(name, prefix, raw, None, INVALID, str(error).removeprefix("proxy: "))
     warn_of_unmatched(name, entry, server)
-    return member
+    return GatewayMember(name, prefix, raw, server, offers=entry.offers)
 
 
 def warn_of_unmatched(name: str, entry: ServerEntry, server: Server) -> None:
@@ -130,24 +124,24 @@ def warn_of_unmatched(name: str, entry: ServerEntry, server: Server) -> None:
     server.registries.tools.watchers.append(look)
 
 
-def _unused(name: str, prefix: str, raw: Any, state: str, problem: str) -> GatewayMember:
-    member = GatewayMember(name, prefix, raw, None)
-    member.unused, member.problem = state, problem
-    return member
-
-
 def _proxy_of(
     name: str, entry: ServerEntry, start_seconds: float, folder: str | None, version: str
 ) -> Server:
     """Return a proxy of the server of an expanded entry. Raises DefinitionError."""
+    options: dict[str, Any] = {**entry.options}
+    if not entry.url:
+        options["cwd"] = entry.cwd or folder
+    server = proxy_with(entry, options, name=CLIENT_NAME, version=version, start_seconds=start_seconds)
+    server._upstream.target.shown = name
+    return server
+
+
+def proxy_with(entry: ServerEntry, options: Mapping[str, Any], **about: Any) -> Server:
+    """Return a proxy of the server of an entry, with these options of its target. Raises DefinitionError."""
     from fastrpc.processes import environment
     from fastrpc.server import Server
 
-    options: dict[str, Any] = {"name": CLIENT_NAME, "version": version, "start_seconds": start_seconds}
     if entry.url:
-        server = Server.proxy(entry.url, **entry.url_options, **options)
-    else:
-        command, variables = [entry.command, *entry.args], environment(entry.env)
-        server = Server.proxy(command, cwd=entry.cwd or folder, env=variables, **options)
-    server._upstream.shown = name
-    return server
+        return Server.proxy(entry.url, **options, **about)
+    command = [entry.command, *entry.args]
+    return Server.proxy(command, cwd=options["cwd"], env=environment(options["env"]), **about)

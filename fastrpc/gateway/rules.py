@@ -10,30 +10,26 @@ servers. In globs only ``*`` and ``?`` are special (`fastrpc.globs`). Pure.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
 from fastrpc.errors import InvalidConfig, suggestion
 from fastrpc.globs import composed, matches
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 ANY = "*"
 
 
+@dataclass(eq=False, slots=True)
 class Pattern:
-    """A glob of a server's name and one of a tool's name. If the former is "", the pattern applies to every
-    server, and to listed names too. `text`: what the user has written. `is_exact`: the server's name is not a
-    glob, though it may look like one."""
+    """A glob of a server's name, "" for every server, and one of a tool's name, then also of a listed one.
+    `text`: what the user has written. `is_exact`: the server's name is no glob, though it may look so."""
 
-    __slots__ = ("glob", "is_exact", "is_used", "server", "text")
-
-    def __init__(self, server: str, glob: str, text: str, *, is_exact: bool = False) -> None:
-        self.server = server
-        self.is_exact = is_exact
-        self.glob = glob
-        self.text = text
-        self.is_used = False
-        """Whether it has matched something."""
+    server: str
+    glob: str
+    text: str
+    is_exact: bool = False
+    is_used: bool = False
+    """Whether it has matched something."""
 
     def matches(self, server: str, names: tuple[str, ...]) -> bool:
         """Whether it matches a tool; `names[0]` is the server's name for it, the others are listed names."""
@@ -77,8 +73,7 @@ def patterns_of(text: str, servers: Collection[str], *, both: bool = False) -> l
 
 
 def _readings(part: str, servers: Collection[str]) -> list[tuple[str, str]]:
-    """Return each way to divide a part at a colon after a known server: exact names, the longest first, or if
-    there are none, globs of names."""
+    """Return the ways to divide a part after a server: a known name, the longest first, or else a glob."""
     places = [place for place, letter in enumerate(part) if letter == ":"]
     divided = [(part[:place].strip(), part[place + 1 :].strip()) for place in places]
     exact = [each for each in divided if each[0] in servers]

@@ -1,10 +1,9 @@
 """Health and counts of running gateways, served by each on a Unix socket in a private folder of the user.
 
-`Health` collects them. `StatusReporter` is the socket: a separate thread accepts connections and writes one
-JSON object to each, so a gateway with a busy event loop answers too. It reads nothing. `fastrpc gateway
-status` calls `running`: all gateways together have `ANSWER_SECONDS`, so a stopped one does not delay the
-others, and the sockets of killed gateways are removed. Over HTTP a gateway offers the same as a resource that
-is not listed. Secrets in reasons are masked.
+`Health` collects them. `StatusReporter` is the socket: a separate thread, which answers also while the event
+loop is busy, writes one JSON object to each connection and reads nothing. `fastrpc gateway status` calls
+`running`: all gateways together have `ANSWER_SECONDS`, so a stopped one does not delay the others, and the
+sockets of killed gateways are removed. Over HTTP a gateway offers the same as a resource that is not listed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
 FOLDER = "gateways"
-"""The name of the folder in the state folder."""
 ENDING = ".sock"
 STATUS_URI = f"{SCHEME}://status"
 SLOW_SECONDS, ANSWER_SECONDS = 2.0, 5.0
@@ -42,8 +40,7 @@ LONGEST_ANSWER = 16 * 1024 * 1024
 
 
 class Health:
-    """Counts the calls of a gateway's servers from now on, and returns the servers' states. `served`: how
-    clients reach the gateway."""
+    """Counts the calls of a gateway's servers, and returns their states. `served`: how clients reach it."""
 
     def __init__(self, path: str, served: str, server: Server, gateway: Gateway) -> None:
         self._path = os.path.realpath(path)
@@ -71,8 +68,7 @@ class Health:
         return json.dumps(self.content()) if uri == STATUS_URI else None
 
     def content(self, *, is_local: bool = False) -> dict[str, Any]:
-        """Return the status. For this user on this machine (`is_local`), it includes the last lines that the
-        servers wrote to standard error."""
+        """Return the status; if `is_local`, to this user, also the servers' last lines on standard error."""
         self._server.drain_observers()
         members = list(self._gateway.members.values())
         return {
@@ -110,7 +106,9 @@ class StatusReporter:
 
     def __init__(self, state_folder: str, health: Health) -> None:
         self._health = health
-        folder = _private(os.path.join(state_folder, FOLDER))
+        folder = os.path.join(state_folder, FOLDER)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _check(folder)
         # Processes in containers that share the folder may have the same id.
         name = f"{os.getpid()}-{os.urandom(4).hex()}"
         place = os.path.join(folder, name)
@@ -240,13 +238,6 @@ def _question(address: str) -> Iterator[_Question]:
     except OSError:  # its backlog is full
         question.answer = question.end()
     yield question
-
-
-def _private(folder: str) -> str:
-    """Create a folder that only this user may use, and return its path. Raises OSError."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    _check(folder)
-    return folder
 
 
 def _check(folder: str) -> None:

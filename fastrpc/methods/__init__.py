@@ -166,9 +166,9 @@ def ask(channel: RequestChannel, input_requests: dict[str, Any]) -> Awaitable[di
 
 def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
     """Call `function` the first time that the call comes here; see `fastrpc.Context.once`."""
-    from fastrpc.client_requests import pending
+    from fastrpc.client_requests import request_state
 
-    return pending.once(channel, key, function)
+    return request_state.once(channel.request, key, function)
 
 
 def read_resource(channel: RequestChannel, uri: str) -> Awaitable[Any]:

@@ -1,12 +1,10 @@
 """Proxies one upstream MCP server: a child process, or a server at an HTTP URL.
 
-`Server.proxy(command)` and `Server.proxy(url)` create the proxy. It connects to the upstream server lazily:
-the first request that depends on the upstream's features, including the first client's `initialize`, waits
-for the connection. Over pipes the proxy negotiates the latest version that has an `initialize` handshake;
-over HTTP, the latest version that the upstream supports. It declares the capabilities of the first client.
-Entries, results, progress, cancellation, log messages, client requests (elicitation, sampling) and change
-notifications are forwarded unchanged. When the upstream connection ends, calls in flight fail and the next
-call reconnects. A call costs two more pipe transfers, or one HTTP request.
+`Server.proxy` creates the proxy. It connects with the first request that depends on the upstream's features,
+including the first client's `initialize`, which waits for that. Over pipes the proxy negotiates the latest
+version that has an `initialize` handshake; over HTTP, the latest version that the upstream supports. It
+declares the capabilities of the first client. When the upstream connection ends, calls in flight fail and the
+next call reconnects. A call costs two more pipe transfers, or one HTTP request.
 
 Where a rule is (files of this package by their names, others from `fastrpc/` on):
 
@@ -42,7 +40,7 @@ from fastrpc.proxy.requests import LoginFailed, SessionGone, UpstreamError
 from fastrpc.proxy.rounds import complete_result
 from fastrpc.proxy.start_limit import Late, in_time
 from fastrpc.proxy.subscriptions import UpstreamSubscriptions
-from fastrpc.proxy.upstream import translated
+from fastrpc.proxy.upstream import UpstreamClient, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +55,6 @@ if TYPE_CHECKING:
     from fastrpc.engine.request import Request
     from fastrpc.engine.runtime import Runtime
     from fastrpc.proxy.targets import UpstreamTarget
-    from fastrpc.proxy.upstream import UpstreamClient
 
     class ProxyServer(Protocol):
         """The part of `Server` that the proxy needs: the server whose features come from the upstream."""
@@ -97,8 +94,7 @@ PASSED = ("elicitation", "sampling")
 
 
 class DeferredRequest:
-    """A request that is deferred until the upstream's features are known. It stands in for the request's
-    call."""
+    """A request that waits until the upstream's features are known, in place of its call."""
 
     def __init__(self, dispatcher: Dispatcher, request: Request) -> None:
         self.dispatcher = dispatcher
@@ -123,27 +119,17 @@ def proxy_of(make: Any, where: Iterable[str] | str, options: dict[str, Any]) -> 
     start_seconds = options.pop("start_seconds", START_SECONDS)
     target = target_of(where if isinstance(where, str) else list(where), options)
     server = make(**{"name": target.name, **options})
-    return server, UpstreamServer(server, target, start_seconds=start_seconds)
+    return server, UpstreamServer(server, target, start_seconds)
 
 
 class UpstreamServer:
-    """The upstream server of a proxy: connected on demand, reconnected after it has ended.
+    """The upstream server of a proxy: connected on demand, reconnected after it has ended. `known`: its
+    features are in the registry, or the last attempt to connect failed recently."""
 
-    `known`: the upstream's features are in the registry, or the last attempt to connect failed recently.
-    """
-
-    def __init__(
-        self,
-        server: ProxyServer,
-        target: UpstreamTarget,
-        *,
-        start_seconds: float = START_SECONDS,
-    ) -> None:
+    def __init__(self, server: ProxyServer, target: UpstreamTarget, start_seconds: float) -> None:
         self._server = server
-        self._target = target
+        self.target = target
         self._start_seconds = start_seconds
-        self.reached = False
-        """Whether a connection has ever succeeded."""
         self.failure: str | None = None
         """Why the last attempt to connect failed; None if it succeeded."""
         self.reason = ""
@@ -179,15 +165,6 @@ class UpstreamServer:
         self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
 
-    @property
-    def shown(self) -> str:
-        """The name of the upstream in messages."""
-        return self._target.shown
-
-    @shown.setter
-    def shown(self, name: str) -> None:
-        self._target.shown = name
-
     declares_everything = False
     """The capabilities that are declared are those of the upstream, which is known by then."""
 
@@ -202,7 +179,7 @@ class UpstreamServer:
     @property
     def pid(self) -> int:
         """The process id of an upstream that was started and runs; else 0."""
-        return 0 if self._client is None else self._client.pid
+        return 0 if self._client is None else self._client.transport.pid
 
     @property
     def known(self) -> bool:
@@ -210,7 +187,6 @@ class UpstreamServer:
 
     @property
     def _is_pausing(self) -> bool:
-        """Whether it is too early for another attempt to connect."""
         pause = LOGIN_PAUSE_SECONDS if self._wants_login else RETRY_SECONDS
         return self.failure is not None and monotonic() < self._failed_at + pause
 
@@ -218,8 +194,6 @@ class UpstreamServer:
     def live(self) -> bool:
         """Whether there is a connection, or a task, to close."""
         return self._client is not None or self._starting is not None or bool(self._tasks)
-
-    # --- requests that depend on the upstream's features ----------------------------------------------
 
     def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
         """Defer a request until the upstream's features are known. Return False if it need not wait.
@@ -259,10 +233,7 @@ class UpstreamServer:
     # --- calls ----------------------------------------------------------------------------------------
 
     async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Send a request for a call, and answer the input requests that a stateless upstream returns.
-
-        Raises RemoteError and ToolError.
-        """
+        """Return the complete result of a request for a call. Raises RemoteError and ToolError."""
         client = await self._running()
         if not client.stateless:
             return await self._try(client, method, params, context)
@@ -305,8 +276,7 @@ class UpstreamServer:
     # --- connecting -----------------------------------------------------------------------------------
 
     async def start(self, capabilities: dict[str, Any]) -> None:
-        """Connect if there is no connection, for a client with these capabilities. Raises ToolError; the
-        reason is in `failure`, too."""
+        """Connect, if need be, for a client with these capabilities. Raises ToolError, as `failure` says."""
         if self._client is None and self._starting is None:
             self._capabilities = capabilities
         await self._running()
@@ -327,20 +297,20 @@ class UpstreamServer:
     async def _start(self) -> UpstreamClient:
         client: UpstreamClient | None = None
         try:
-            client = self._target.connect(self, self._initialize_params())
-            limit = self._start_seconds + self._target.login_seconds
+            client = self.target.connect(self, self._initialize_params())
+            limit = self._start_seconds + self.target.login_seconds
             on_slow = self.on_slow if self.failure is None else None
-            await in_time(self._initialize(client), limit, lambda: client.awaited, on_slow)
+            await in_time(self._initialize(client), limit, lambda: client.session.awaited, on_slow)
             if client.ended is not None:
                 raise ToolError(client.ended)
         except Exception as error:  # an invalid response may raise anything, and callers must not hang
             reason = self._failure_reason(client, error)
-            shown = self._target.shown
+            shown = self.target.shown
             where = "" if shown in reason else f" ({shown})"
             failure = f"the upstream server{where} cannot be used: {reason}"
             diagnostics.write("info" if self.failure == failure else "error", failure)
             self.failure, self.reason = failure, reason
-            self.last_lines = [] if client is None else client.last_lines
+            self.last_lines = [] if client is None else client.transport.last_lines
             self._failed_at = monotonic()
             self.since = time()
             self._wants_login = isinstance(error, LoginFailed)
@@ -351,10 +321,9 @@ class UpstreamServer:
             self.starts += 1
             self.since = time()
             self._wants_login = False
-            self.reached = True
             self._client = client
-            if self._target.forwards:
-                self.route.stream, self.route.version = client.stream, client.version
+            if self.target.starts:
+                self.route.stream, self.route.version = client.stream, client.session.version
             self.features.connect(client)
             self._subscriptions.connect(client if self._can_subscribe else None)
             return client
@@ -365,7 +334,7 @@ class UpstreamServer:
 
     def _retry_in(self, seconds: float) -> None:
         """Schedule reconnection attempts to a server at a URL, so that clients receive its changes."""
-        if self._target.comes_back and not self._retrying and not self._wants_login:
+        if not self.target.starts and not self._retrying and not self._wants_login:
             self._retrying = True
             self._spawn(self._retry(seconds))
 
@@ -398,7 +367,6 @@ class UpstreamServer:
         return {"capabilities": capabilities, "clientInfo": info}
 
     async def _initialize(self, client: UpstreamClient) -> None:
-        """Initialize the connection and list the upstream's features."""
         found = await client.initialize()
         offered = found["capabilities"]
         runtime = self._server.runtime
@@ -451,8 +419,8 @@ class UpstreamServer:
         if self._client is client:
             self._forget_client()
             self.last_end, self.since = reason, time()
-            self.last_lines = client.last_lines
-            shown = self._target.shown
+            self.last_lines = client.transport.last_lines
+            shown = self.target.shown
             diagnostics.write("warning", f"the connection to the upstream server ({shown}) is lost: {reason}")
             self._spawn(client.leave())
             self._retry_in(0.0)

@@ -1,17 +1,15 @@
-"""Registry entries of a proxy: the tools, resources, templates, prompts and completions of the upstream
-server.
+"""Registry entries of a proxy: tools, resources, templates, prompts and completions of the upstream server.
 
 Descriptors are forwarded unchanged, but for what belongs to a connection (`fastrpc.proxy.hop`); only an
-invalid URI template and content of an unknown type are refused.
-Each entry's function forwards the arguments, and converts the result into what the encoders of
-`fastrpc.methods` write. The connection is in `fastrpc.proxy`.
+invalid URI template and content of an unknown type are refused. Each entry's function forwards the arguments,
+and converts the result into what the encoders of `fastrpc.methods` write.
 """
 
 from __future__ import annotations
 
 from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_request import PendingRequest
-from fastrpc._core.forwarding import ToolForwarder
+from fastrpc._core.forwarding import ToolForwarder, UpstreamRoute
 from fastrpc.client.results import CompletionResult, PromptResult, ReadResult
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, Received, ToolResult
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, Protocol, TypeVar
 
-    from fastrpc._core.forwarding import UpstreamRoute
     from fastrpc.context import Context
     from fastrpc.definitions.addresses import Addresses
 
@@ -325,10 +322,8 @@ class PassedInputRequest(InputRequest["dict[str, Any]"]):
 
 
 async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Forward a client request of the upstream to the client of a call, and return the client's result.
-
-    Raises ToolError and ProtocolError.
-    """
+    """Return the result of the client of a call for a request of the upstream. Raises ToolError and
+    ProtocolError."""
     if method not in INPUT_REQUESTS:
         raise ToolError(f"{method}: the proxy does not support this input request")
     found: dict[str, Any] = (await context.ask(**{"": PassedInputRequest(method, params)}))[""]

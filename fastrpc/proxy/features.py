@@ -1,8 +1,7 @@
 """What an upstream server offers, as entries in the proxy's registries.
 
-All lists are read when a connection begins, and again one by one when the server announces a change. Entries
-that have not changed stay the same objects. A completion is registered for each argument of a prompt and each
-variable of a template, if the server completes. `lists` reads one list, `entries` makes the entries.
+All lists are read when a connection begins, each again when the server announces a change. Entries that have
+not changed stay the same objects. `lists` reads one list, `entries` makes the entries.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class UpstreamFeatures:
     async def list_one(self, client: UpstreamClient, name: str) -> None:
         """Read all pages of one list, and update its registry. Raises as `read_list`."""
         method, member, key, make = LISTS[name]
-        # Without tools the server is of no use; what was listed before stays, if it cannot be listed again.
+        # A server without tools is useless; what was listed before stays, if it cannot be listed again.
         is_needed = name == "tools" or self.is_listed
         self._changed.discard(name)
         listed = await read_list(

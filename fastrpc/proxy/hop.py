@@ -3,8 +3,7 @@
 ``_meta`` (a trace, a tenant's key), and members that no version of MCP names, go on in both directions: in
 requests, results, the server's own requests, progress reports, log messages, cancellations and updates of
 resources; so do notifications that no version names. Each connection has its own progress tokens, envelope
-(MCP 2026-07-28), subscriptions, tasks and states of repeated requests; and its own lists, subscriptions and
-log levels, which no request of a client stands behind.
+(MCP 2026-07-28), lists, subscriptions, log levels, tasks and states of repeated requests.
 `_core/carried_meta.h` does the same for calls that are forwarded as bytes.
 """
 
@@ -39,8 +38,7 @@ REFERENCES = ("ref", "argument", "context")
 
 
 def server_info_of(info: Any, otherwise: dict[str, Any]) -> dict[str, Any]:
-    """Return the known members of the upstream's `serverInfo`, or `otherwise` if it is not valid (MCP:
-    Implementation)."""
+    """Return the known members of a `serverInfo` (MCP: Implementation), `otherwise` if it is invalid."""
     if not isinstance(info, dict) or not all(isinstance(info.get(name), str) for name in ("name", "version")):
         return otherwise
     return {name: info[name] for name in IMPLEMENTATION if name in info}

@@ -1,24 +1,20 @@
-"""Reads the lists of an upstream server: every entry that can be used, whatever stands beside it.
+"""Reads the lists of an upstream server: every entry that can be used, whatever the others are.
 
-An entry that no client could use (no name, no URI, no input schema) is left out, and so is a list that is
-answered with an error or with none, except the tools: without them the server is of no use. All of it is
-logged. A list that is not complete within a time is an error, so that nothing waits for it without end.
+An entry that no client could use (no name, no URI, no input schema) is left out and logged, and so is a list
+that is answered with an error or with none, except the tools. The time of a list is limited.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from fastrpc.client.results import entries_of
 from fastrpc.errors import InvalidAnswer, MethodNotFound, ToolError
 from fastrpc.protocol.followed_pages import FollowedPages
 from fastrpc.proxy.requests import UnreadableAnswer, UpstreamError
+from fastrpc.proxy.upstream import UpstreamClient
 from fastrpc.time_limit import TimeLimit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc.proxy.upstream import UpstreamClient
 
 
 async def read_list(
@@ -33,31 +29,20 @@ async def read_list(
 ) -> dict[str, dict[str, Any]]:
     """Return the entries of all pages, by their `key`. Raises ToolError if the connection is lost or the time
     is over; if the list `is_needed`, RemoteError, UnreadableAnswer and InvalidAnswer too."""
-    with TimeLimit(seconds, lambda: ToolError(f"{method} is not answered within {seconds:g} s")):
-        return await _read_pages(client, method, member, key, is_needed, log)
-
-
-async def _read_pages(
-    client: UpstreamClient,
-    method: str,
-    member: str,
-    key: str,
-    is_needed: bool,
-    log: Callable[[str], object],
-) -> dict[str, dict[str, Any]]:
     listed: dict[str, dict[str, Any]] = {}
     pages = FollowedPages(method, "the upstream server")
     params: dict[str, Any] | None = {}
-    while params is not None:
-        try:
-            result = await client.request(method, params)
-            listed.update((raw[key], raw) for raw in entries_of(method, result, member, log))
-        except (UpstreamError, UnreadableAnswer, InvalidAnswer) as error:
-            if isinstance(error, UpstreamError) and error.code == MethodNotFound.code:
-                break  # for example resources without templates
-            if is_needed:
-                raise
-            log(f"{method} is left out: {error}")
-            break
-        params = pages.next(result)
+    with TimeLimit(seconds, lambda: ToolError(f"{method} is not answered within {seconds:g} s")):
+        while params is not None:
+            try:
+                result = await client.request(method, params)
+                listed.update((raw[key], raw) for raw in entries_of(method, result, member, log))
+            except (UpstreamError, UnreadableAnswer, InvalidAnswer) as error:
+                if isinstance(error, UpstreamError) and error.code == MethodNotFound.code:
+                    break  # for example resources without templates
+                if is_needed:
+                    raise
+                log(f"{method} is left out: {error}")
+                break
+            params = pages.next(result)
     return listed

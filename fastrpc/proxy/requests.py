@@ -1,7 +1,4 @@
-"""The state of a call's upstream request, and the errors that may end it. Shared by connections and entries.
-
-No I/O.
-"""
+"""The state of a call's upstream request, and the errors that may end it. No I/O."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class SessionGone(ToolError):
 
 
 class LoginFailed(ToolError):
-    """Nobody has logged in at the server, or what came of it does not do."""
+    """A login at the server is missing, or has not led to a token that it accepts."""
 
 
 class UnreadableAnswer(ToolError):
@@ -80,8 +77,7 @@ class CallOrigin:
         return True
 
     def withdraw(self, id: Any, said: dict[str, Any]) -> bool:
-        """Ask a question no longer, since the server has cancelled it, and `said` why. Return False if it is
-        none of this call."""
+        """End a question that the server has cancelled, and `said` why. Return whether this call has it."""
         for question in self.questions:
             if question["id"] == id:
                 self.questions.remove(question)

@@ -47,11 +47,8 @@ async def complete_result(send: Send, params: dict[str, Any], context: Context) 
 
 
 async def _round(number: int, send: Send, params: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Send one round of a request.
-
-    If our own client also answers by input responses, the call runs again from its start. The upstream's
-    input requests are stored in `requestState`, so that they are not sent twice.
-    """
+    """Send one round of a request. A client that answers by input responses too has the call run again from
+    its start: the upstream's input requests are stored in `requestState`, and not sent twice."""
 
     async def send_once() -> dict[str, Any]:
         found = await send(params)
@@ -73,10 +70,8 @@ async def _round(number: int, send: Send, params: dict[str, Any], context: Conte
 
 
 async def _input_responses(number: int, found: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Forward the upstream's input requests to the client of the call; return the next round's params.
-
-    A later round may reuse a key, so the client receives a key that includes the round's number.
-    """
+    """Forward the upstream's input requests to the client of the call, by keys that include the number of the
+    round, since later rounds may use a key again; return the next round's params."""
     try:
         requests = input_requests_of("the upstream server's answer", found) or {}
     except InvalidAnswer as error:

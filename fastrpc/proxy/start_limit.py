@@ -1,13 +1,10 @@
-"""The time that an upstream server has to start: what is slow is told, what is too slow is `Late`."""
+"""The time that an upstream server has to start: `on_slow` hears of a slow start, `Late` ends it."""
 
 from __future__ import annotations
 
 import asyncio
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 SLOW_SECONDS = 2.0
 """Seconds after which it may be said what a start waits for."""
@@ -23,11 +20,8 @@ async def in_time(
     awaited: Callable[[], str],
     on_slow: Callable[[str, float], object] | None,
 ) -> None:
-    """Do some work within a time. Raises Late, and what the work raises.
-
-    `awaited` returns what it waits for. `on_slow` is called with that and with the seconds that are left,
-    when `SLOW_SECONDS` are over.
-    """
+    """Do some work within a time. `awaited` returns what it waits for; `on_slow` is called with that and the
+    seconds that are left, after `SLOW_SECONDS`. Raises Late, and what the work raises."""
     task = asyncio.get_running_loop().create_task(work)
     left = seconds
     try:

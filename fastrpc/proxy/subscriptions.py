@@ -1,25 +1,20 @@
 """The resources whose changes a proxy hears of from its upstream server: those that some client waits for.
 
-The first client that subscribes to a resource has the proxy subscribe upstream, the last one that does no
-longer has that ended. All are subscribed to again on each new connection. Nothing waits for an upstream that
-does not answer. Costs nothing before the first subscription.
+The proxy subscribes upstream with the first client, until the last one unsubscribes, and again on each new
+connection. Nothing waits for an upstream that does not answer. Costs nothing before the first subscription.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc._core.task import task_of
 from fastrpc.mounting import places_of
+from fastrpc.proxy.upstream import UpstreamClient
 from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc.proxy.upstream import UpstreamClient
 
 WATCHED_BYTES = SESSION_BYTES - 16 * 1024
 """Memory for the URIs of subscribed resources. They are sent to the upstream together, so this must stay

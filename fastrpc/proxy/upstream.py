@@ -1,8 +1,7 @@
 """The connection to an upstream server: a client whose requests belong to calls.
 
-Uses `fastrpc.client` to encode requests, match responses, negotiate versions, and exchange messages over
-pipes or HTTP. Routes progress, log messages and the server's own requests to the call that they belong to.
-`fastrpc.proxy` decides what to request, and when.
+Uses the session and the transports of `fastrpc.client`. Routes progress, log messages and the server's own
+requests to the call that they belong to. `fastrpc.proxy` decides what to request, and when.
 """
 
 from __future__ import annotations
@@ -85,8 +84,7 @@ OF_CALLS = ("notifications/message", ELICITED)
 
 
 class UpstreamClient:
-    """A connection to an MCP server over `transport`. `version`: the protocol version to use; by default the
-    latest that the server supports."""
+    """A connection to an MCP server. `version`: of the protocol, by default the latest that it supports."""
 
     def __init__(
         self,
@@ -100,9 +98,9 @@ class UpstreamClient:
         self.ended: str | None = None
         """Why the connection has ended; None while it is open."""
         self._version = version
-        self._transport = transport
+        self.transport = transport
         self.stream = stream = ClientStream()
-        self._session = Session(
+        self.session = Session(
             stream,
             Handlers(),
             client_info=initialize_params["clientInfo"],
@@ -118,49 +116,29 @@ class UpstreamClient:
         self._changes: Listening | None = None
 
     @property
-    def version(self) -> str:
-        """The protocol version of the session."""
-        return self._session.version
-
-    @property
     def stateless(self) -> bool:
-        """Whether the server uses the stateless protocol (2026-07-28), which returns input requests in
-        results."""
-        return self._session.version == STATELESS
-
-    @property
-    def pid(self) -> int:
-        """The process id of a server that was started; else 0."""
-        return self._transport.pid
-
-    @property
-    def last_lines(self) -> list[str]:
-        """What a server that was started wrote to its standard error last, secrets masked."""
-        return self._transport.last_lines
-
-    # --- connecting -----------------------------------------------------------------------------------
-
-    @property
-    def awaited(self) -> str:
-        """What the connection waits for; "" for nothing."""
-        return self._session.awaited
+        """Whether the server uses 2026-07-28, which returns input requests in results."""
+        return self.session.version == STATELESS
 
     async def initialize(self) -> dict[str, Any]:
-        """Initialize the connection, and return the server's InitializeResult or DiscoverResult. Raises
-        ToolError and RemoteError."""
+        """Connect, and return the InitializeResult or DiscoverResult. Raises ToolError and RemoteError."""
         try:
-            await self._transport.open(self.stream, self._on_lost)
+            await self.transport.open(self.stream, self._on_lost)
             self.stream.attach(self.loop)
-            await self._session.begin(self._version, HANDSHAKE_SECONDS, self._transport)
+            await self.session.begin(self._version, HANDSHAKE_SECONDS, self.transport)
         except ClientError as error:
             raise translated(error) from None
-        self._transport.on_gap = self.owner.relist
-        found = self._session.info
+        self.transport.on_gap = self.owner.relist
+        found = self.session.info
         found["capabilities"] = _capabilities_of(found.get("capabilities"))
         if self.stateless:
             meta = found.get("_meta")
             found["serverInfo"] = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
-            await self._begin_listening(found["capabilities"])
+            for name in LISTS:
+                if found["capabilities"].get(name, {}).get("listChanged"):
+                    self._filter[f"{name}ListChanged"] = True
+            if self._filter:  # before the lists are read
+                await self._listen()
         elif "logging" in found["capabilities"]:  # the proxy filters levels for each client
             try:
                 await self.request("logging/setLevel", {"level": "debug"})
@@ -173,11 +151,9 @@ class UpstreamClient:
     async def request(
         self, method: str, params: dict[str, Any] | None = None, context: Context | None = None
     ) -> dict[str, Any]:
-        """Send a request and return its result. `context`: that of the call to which the request belongs.
-
-        Progress and the server's own requests go to that call's client. Raises RemoteError, and ToolError if
-        the connection is lost. Cancelling the caller cancels the request.
-        """
+        """Send a request and return its result. Progress and the server's own requests go to the client of
+        the call with this `context`. Cancelling the caller cancels the request. Raises RemoteError, and
+        ToolError if the connection is lost."""
         if self.ended is not None:
             raise ToolError(f"the connection to the upstream server is lost: {self.ended}")
         params = dict(params or {}) if context is None else request_params(context, method, params or {})
@@ -189,8 +165,7 @@ class UpstreamClient:
         return await self._finish(pending, call)
 
     async def result_of(self, pending: PendingRequest, context: Context) -> dict[str, Any]:
-        """Return the result of a request that has been sent already, for the call of this context. Raises as
-        `request` does."""
+        """Return the result of a request that was sent for the call of this context. Raises as `request`."""
         call = pending.context = CallOrigin(context, self.loop.create_future())
         self.stream.follow(pending, call.future)
         return await self._finish(pending, call)
@@ -208,15 +183,14 @@ class UpstreamClient:
     def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification of a client, if the server reads any."""
         try:
-            self._session.notify(method, with_carried_meta(params))
+            self.session.notify(method, with_carried_meta(params))
         except ClientError as error:
             diagnostics.write("info", f"the upstream server does not get {method:.200}: {error}")
 
     def _meta(self, context: Context | None) -> dict[str, Any]:
-        """Return the ``_meta`` of the next request."""
         meta: dict[str, Any] = {}
         if self.stateless:
-            meta = self._session.envelope()
+            meta = self.session.envelope()
             if context is not None:  # each request may come from a different client
                 declared = context.client_capabilities
                 capabilities = {name: declared[name] for name in FROM_CLIENT if name in declared}
@@ -269,11 +243,8 @@ class UpstreamClient:
             call.asking = None
         self.stream.send(to_json(answer))
 
-    # --- changes --------------------------------------------------------------------------------------
-
     async def watch(self, uris: set[str], seconds: float) -> None:
-        """Be subscribed to changes of these resources, and of no others. `seconds`: how long to wait for each
-        answer."""
+        """Be subscribed to changes of these resources alone. `seconds`: the time limit of each answer."""
         new, gone = uris - self._watched, self._watched - uris
         self._watched = set(uris)
         if self.stateless:
@@ -292,25 +263,17 @@ class UpstreamClient:
                     return  # the next connection subscribes to all
                 diagnostics.write("warning", f"the upstream server refused {method}, {uri:.200}: {error}")
 
-    async def _begin_listening(self, capabilities: dict[str, Any]) -> None:
-        """Subscribe to the list changes that the server supports, before the lists are read."""
-        for name in LISTS:
-            if capabilities.get(name, {}).get("listChanged"):
-                self._filter[f"{name}ListChanged"] = True
-        if self._filter:
-            await self._listen()
-
     async def _listen(self) -> None:
         """Open a stream with the current filter; close the previous one after the acknowledgement."""
-        before, self._changes = self._changes, _Changes(self._session, dict(self._filter), self.owner)
+        before, self._changes = self._changes, _Changes(self.session, dict(self._filter), self.owner)
         try:
             await self._changes.__aenter__()
         except (ConnectionLost, TimeoutError) as error:
             diagnostics.write(
                 "warning", f"the upstream server has not acknowledged subscriptions, trying again: {error}"
             )
-            self._session.listening.append(self._changes)
-            self._session.spawn(self._changes.open_again())
+            self.session.listening.append(self._changes)
+            self.session.spawn(self._changes.open_again())
         except ClientError as error:
             diagnostics.write("info", f"the upstream server refused the subscriptions: {error}")
         if before is not None:
@@ -323,7 +286,7 @@ class UpstreamClient:
         if message["method"] == "ping":
             self.stream.send(to_json({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
             return
-        of = self._transport.answering
+        of = self.transport.answering
         call = self._latest_call() if of is None else self._call_of(of)
         if call is not None and call.ask(message):
             return
@@ -340,16 +303,20 @@ class UpstreamClient:
             pending = self.stream.pending.get(token) if type(token) is int else None
             call = None if pending is None or pending.is_forwarded else pending.context
             if call is not None and call.context is not None:
-                self._progress(call.context, params)
+                try:
+                    report_progress(call.context, params)
+                except (KeyError, TypeError, ValueError) as error:
+                    words = "the upstream server sent an invalid progress report"
+                    diagnostics.write("warning", f"{words}: {error!r}")
             return
         if method == "notifications/cancelled":
             self._withdraw(params)
             return
-        for listening in self._session.listening:
+        for listening in self.session.listening:
             listening.take(message, params)
         call = None
         if method in OF_CALLS or method not in OWN_NOTIFICATIONS:
-            of = self._transport.answering
+            of = self.transport.answering
             call = (None if of is None else self._call_of(of)) or self._latest_call()
         self.owner.on_notification(method, params, None if call is None else call.context)
 
@@ -373,22 +340,15 @@ class UpstreamClient:
         call: CallOrigin | None = pending.context
         return None if call is None or call.context is None else call
 
-    @staticmethod
-    def _progress(context: Context, params: dict[str, Any]) -> None:
-        try:
-            report_progress(context, params)
-        except (KeyError, TypeError, ValueError) as error:
-            diagnostics.write("warning", f"the upstream server sent an invalid progress report: {error!r}")
-
     # --- closing --------------------------------------------------------------------------------------
 
     def _on_lost(self, error: ConnectionLost) -> None:
         """Handle a lost connection: refuse new requests, and fail those that can no longer be answered."""
         if self.ended is None:
             self.ended = str(error)
-            self._session.lost = error
+            self.session.lost = error
             self.owner.on_end(self, self.ended)
-            if not self._transport.still_answers:
+            if not self.transport.still_answers:
                 self._fail_all(self.ended)
 
     def _fail_all(self, reason: str) -> None:
@@ -398,10 +358,10 @@ class UpstreamClient:
     async def leave(self) -> None:
         """Close the connection, within seconds."""
         if self.ended is not None:
-            await self._session.drain()  # let pending requests finish with their own errors
+            await self.session.drain()  # let pending requests finish with their own errors
         self._fail_all(self.ended or "closed by the proxy")
-        await self._session.end()
-        await self._transport.close()
+        await self.session.end()
+        await self.transport.close()
         self.stream.detach()
 
 

@@ -31,7 +31,7 @@ from test_processes import LEAVING, SHAPES, all_running, mark, patient
 
 from fastrpc import Context, ToolError, processes
 from fastrpc._core.client_stream import ClientStream
-from fastrpc.client.stdio import PipedProcess
+from fastrpc.client.stdio import HeardProcess
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 __all__ = ["mark", "patient"]  # fixtures
@@ -171,7 +171,7 @@ def test_a_peer_ends_with_its_reaper(mark: str, victim: str) -> None:
         command = ["bash", "-c", "setsid -f sleep 60; sleep 60 & echo up; sleep 60; :"]
         stream = ClientStream()
         stream.on_unreadable = lines.append
-        server = PipedProcess(command, None, environment(mark), stream, ends.append)
+        server = HeardProcess(command, None, environment(mark), stream, ends.append)
         stream.attach(asyncio.get_running_loop())
         while not lines:
             await asyncio.sleep(0.01)

@@ -34,7 +34,7 @@ from test_stdio import INITIALIZE, SERVER, call
 
 from fastrpc import processes
 from fastrpc._core.client_stream import ClientStream
-from fastrpc.client.stdio import PipedProcess
+from fastrpc.client.stdio import HeardProcess
 
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 pytestmark = [
@@ -351,7 +351,7 @@ def test_without_a_parent_death_signal_a_peer_ends_with_its_reaper(lack: str, ma
         command = ["bash", "-c", "trap '' PIPE; sleep 60 & echo up; sleep 60; :"]
         stream = ClientStream()
         stream.on_unreadable = lines.append
-        server = PipedProcess(command, None, environment(mark), stream, ends.append)
+        server = HeardProcess(command, None, environment(mark), stream, ends.append)
         stream.attach(asyncio.get_running_loop())
         while not lines:
             await asyncio.sleep(0.01)

@@ -81,15 +81,15 @@ def test_an_entry_can_be_switched_off(raw: Any) -> None:
 
 def test_a_token_that_fastmcp_writes_as_auth_is_a_header_unless_there_is_one() -> None:
     entry = entry_of({"url": "https://x.example/mcp", "auth": "${TOKEN}"}).expanded({"TOKEN": "t0"})
-    assert entry.url_options == {"headers": {"Authorization": "Bearer t0"}}
+    assert entry.options == {"headers": {"Authorization": "Bearer t0"}}
     own = {"authorization": "Bearer own"}
     assert entry_of({"url": "https://x.example/mcp", "auth": "t0", "headers": own}).headers == own
 
 
 def test_a_login_by_oauth_is_an_option_of_the_url_alone() -> None:
     entry = entry_of({"url": "https://x.example/mcp", "auth": "oauth", "headers": {"A": "b"}}).expanded({})
-    assert entry.url_options == {"headers": {"A": "b"}, "auth": "oauth"}
-    assert entry_of({"url": "https://x.example/mcp", "auth": {"kind": "other"}}).url_options == {}
+    assert entry.options == {"headers": {"A": "b"}, "auth": "oauth"}
+    assert entry_of({"url": "https://x.example/mcp", "auth": {"kind": "other"}}).options == {}
     assert entry_of({"command": "x", "auth": "oauth"}).auth is None
 
 

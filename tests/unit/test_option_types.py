@@ -23,7 +23,7 @@ from fastrpc.definitions.prompt import Prompt
 from fastrpc.definitions.resource import CACHE_SCOPES, Provider, Resource, ResourceTemplate, _Readable
 from fastrpc.definitions.tool import EFFECTS, Tool
 from fastrpc.protocol.lifecycle import LOG_LEVELS
-from fastrpc.proxy.targets import Command
+from fastrpc.proxy.targets import COMMAND_OPTIONS
 from fastrpc.transports.http.asgi import LIMITS, PLACES
 from fastrpc.transports.http.settings import HttpSettings
 
@@ -51,7 +51,7 @@ def test_the_tables_have_the_options_that_there_are() -> None:
     assert keys(options.ProviderOptions) == call | keywords(Provider.__init__) - {"scheme"}
     assert keys(options.ServerOptions) == keywords(Server.__init__)
     proxy = keys(options.ServerOptions) | {"name", "start_seconds"}
-    assert keys(options.CommandProxyOptions) == proxy | set(Command.OPTIONS)
+    assert keys(options.CommandProxyOptions) == proxy | set(COMMAND_OPTIONS)
     assert keys(options.UrlProxyOptions) == proxy | {"protocol_version", *Remote.OPTIONS}
     auth = {"auth", "auth_servers", "audience", "resource", "scopes", "token", "token_file", "token_sources"}
     auth.add("principal_of")

@@ -2,58 +2,31 @@
 
 A carrier sends each line of the client's stream in an HTTP request, and passes the messages of the response
 to the stream. A request is written at once if there is an idle connection, and a JSON response goes straight
-to the stream; any other response, and a request that needs a new connection, is handled by a task.
-`fastrpc.client.http.transport` chooses the carrier. I/O is left to `wire`.
+to the stream; all else is handled by a task. `transport` chooses the carrier. I/O is left to `wire`.
 
-Notifications and responses, which no request's time limit ends, are *posts*: some at a time, each for so
-long, the others wait within a bound.
+Notifications and responses, which no request's time limit ends, are *posts*: their number, time and memory
+are bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 from fastrpc import diagnostics
+from fastrpc._core.client_request import PendingRequest
+from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.http.connection import JSON, Response
-from fastrpc.client.http.wire import Answer
+from fastrpc.client.http.wire import Answer, Wire
 from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.time_limit import TimeLimit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any, Protocol
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc._core.client_stream import ClientStream
-    from fastrpc.client.http.wire import Wire
-
-    class Link(Protocol):
-        """The connection of a carrier."""
-
-        stream: ClientStream
-        lost: bool
-        """Whether the connection has ended."""
-        on_gap: Callable[[], object] | None
-        """Called when notifications may have been missed."""
-
-        def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-            """Start a task that is cancelled when the connection is closed."""
-
-        def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
-            """Pass a message to the stream. `of`: the request to which it belongs, if any."""
-
-        def lose(self, error: ConnectionLost, *, still_answers: bool = False) -> None:
-            """Report a lost connection. `still_answers`: pending requests may still be answered."""
-
 
 SILENT_SECONDS = 300.0
 """Seconds without a byte, comments included, after which a notification stream is reopened."""
 STEADY_SECONDS = 5.0
 """Seconds that a stream must last to reset the back-off."""
-PAUSES = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Back-off in seconds between attempts to open a stream; the last value repeats."""
 
 CANCELLED = "notifications/cancelled"
 MOST_UNSENT = 64 * 1024 * 1024
@@ -65,6 +38,25 @@ POST_SECONDS = 30.0
 """Time limit of one; the time that a person needs to log in is not counted."""
 
 
+class Link(Protocol):
+    """The connection of a carrier."""
+
+    stream: ClientStream
+    lost: bool
+    """Whether the connection has ended."""
+    on_gap: Callable[[], object] | None
+    """Called when notifications may have been missed."""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that is cancelled when the connection is closed."""
+
+    def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
+        """Pass a message to the stream. `of`: the request to which it belongs, if any."""
+
+    def lose(self, error: ConnectionLost, *, still_answers: bool = False) -> None:
+        """Report a lost connection. `still_answers`: pending requests may still be answered."""
+
+
 def _not_accepted() -> ConnectionLost:
     return ConnectionLost(f"the server has not accepted it within {POST_SECONDS:g} s")
 
@@ -72,7 +64,7 @@ def _not_accepted() -> ConnectionLost:
 class Carrier:
     """Sends and receives the messages of one connection. Subclasses define how each kind is sent."""
 
-    has_handshake = True
+    has_handshake = False
     """Whether its protocol versions have `initialize`."""
 
     def __init__(self, link: Link, wire: Wire) -> None:
@@ -81,7 +73,6 @@ class Carrier:
         self._requests: dict[int, asyncio.Task[None] | Response] = {}
         """What is cancelled with each request: its task, or the response that it waits for."""
         self._posts: set[asyncio.Task[None]] = set()
-        """Notifications and responses that are being sent, or wait."""
         self._posts_bytes = 0
         self._post_turns: asyncio.Semaphore | asyncio.Lock = asyncio.Semaphore(MOST_POSTS)
         self._asked: dict[str | int, PendingRequest] = {}
@@ -89,7 +80,7 @@ class Carrier:
 
     @property
     def awaited(self) -> str:
-        """What the handshake waits for where that is no request's answer; "" for nothing."""
+        """What the handshake waits for besides answers to requests; "" for nothing."""
         return ""
 
     def set_version(self, version: str) -> None:
@@ -106,13 +97,11 @@ class Carrier:
     async def exchange(
         self, request: PendingRequest, params: dict[str, Any], line: bytes, begun: Response | None
     ) -> None:
-        """Send a request, and receive messages up to its response. `begun`: the HTTP response, if the request
-        has been sent. Raises ClientError."""
+        """Send a request, unless its response has `begun`, and receive that. Raises ClientError."""
         raise NotImplementedError
 
     def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
-        """Return the header lines of a request that can be written at once; None for one that needs a
-        task."""
+        """Return the header lines of a request that can be written at once, None for any other."""
         return None
 
     async def post(self, line: bytes) -> None:
@@ -147,8 +136,7 @@ class Carrier:
             self.wire.wait_shortly(response)
 
     def _settled(self, response: Response) -> None:
-        """Receive the response to a request that was written at once: an answer in JSON here, else in a
-        task."""
+        """Receive the response to a request that was written at once: JSON here, all else in a task."""
         request, params, line = response.context
         if (
             response.status != 200
@@ -249,7 +237,6 @@ class Carrier:
         self.link.stream.fail(request, ConnectionLost(f"the request could not be sent: {error!r:.200}"))
 
     def _forget_asked(self, request: PendingRequest) -> None:
-        """Forget what the server has asked during a request that has ended."""
         for id in [id for id, of in self._asked.items() if of is request]:
             del self._asked[id]
 
@@ -270,8 +257,6 @@ class Carrier:
                 diagnostics.write("info", f"a response could not be sent: {error}")
             else:
                 self.link.stream.fail(request, error)
-
-    # --- incoming -------------------------------------------------------------------------------------
 
     def on_request(self, id: str | int, of: PendingRequest) -> None:
         """Store a request that the server has sent on the stream of a request of ours."""

@@ -17,14 +17,12 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any, NamedTuple
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 WRITE_SECONDS = 60.0
 """Seconds in which the server must take something of a request that does not fit into the socket's buffer."""
@@ -52,6 +50,7 @@ class BrokenConnection(Exception):
     """A connection ended before its response did, or sent something other than HTTP. The text says why."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Response:
     """A response: its head, and its body as far as it has arrived and was not read.
 
@@ -60,47 +59,23 @@ class Response:
     `context` belongs to the sender of the request.
     """
 
-    __slots__ = (
-        "_connection",
-        "_waiter",
-        "at_head",
-        "context",
-        "error",
-        "has_special_headers",
-        "headers",
-        "is_complete",
-        "is_settled",
-        "kind",
-        "on_settled",
-        "pieces",
-        "reason",
-        "status",
-        "unread",
-    )
-
-    def __init__(
-        self,
-        on_settled: Callable[[Response], object] | None = None,
-        context: Any = None,
-        at_head: bool = False,
-    ) -> None:
-        self.status = 0
-        self.reason = b""
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.kind = ""
-        self.has_special_headers = False
-        """Whether its body is encoded, or it sets cookies."""
-        self.pieces: list[bytes] = []
-        self.unread = 0
-        self.is_settled = False
-        self.is_complete = False
-        self.error: Exception | None = None
-        """Why the response will not be complete."""
-        self.on_settled = on_settled
-        self.context = context
-        self.at_head = at_head
-        self._connection: HttpConnection | None = None
-        self._waiter: asyncio.Future[None] | None = None
+    on_settled: Callable[[Response], object] | None = None
+    context: Any = None
+    at_head: bool = False
+    status: int = 0
+    reason: bytes = b""
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    kind: str = ""
+    has_special_headers: bool = False
+    """Whether its body is encoded, or it sets cookies."""
+    pieces: list[bytes] = field(default_factory=list)
+    unread: int = 0
+    is_settled: bool = False
+    is_complete: bool = False
+    error: Exception | None = None
+    """Why the response will not be complete."""
+    connection: HttpConnection | None = None
+    _waiter: asyncio.Future[None] | None = None
 
     def header(self, name: bytes) -> str | None:
         """Return the value of a header, or None. Bytes that are not UTF-8 are kept as surrogates."""
@@ -108,14 +83,6 @@ class Response:
             if each == name:
                 return value.decode("utf-8", "surrogateescape")
         return None
-
-    def wait_shortly(self, connections: Iterable[HttpConnection]) -> None:
-        """Without a running loop: wait a moment for the response, unless another of these connections has
-        data for the loop to read."""
-        mine = self._connection
-        if mine is not None:
-            others = [each.descriptor for each in connections if each is not mine and not each.is_idle]
-            mine.wait_shortly(self, others)
 
     async def settled(self) -> None:
         """Wait for the head, or for all of a JSON body. Raises BrokenConnection and OSError."""
@@ -139,8 +106,8 @@ class Response:
         found = self.body()
         self.pieces.clear()
         self.unread = 0
-        if self._connection is not None:
-            self._connection.read_on()
+        if self.connection is not None:
+            self.connection.read_on()
         return found
 
     async def _arrival(self) -> None:
@@ -153,8 +120,8 @@ class Response:
     def cancel(self) -> None:
         """Abandon the response, and close its connection if the response is not complete."""
         self.on_settled = None
-        if self._connection is not None:
-            self._connection.abandon()
+        if self.connection is not None:
+            self.connection.abandon()
 
     def settle(self) -> None:
         """Call back the sender of the request, or wake the reader of the body."""
@@ -166,17 +133,14 @@ class Response:
             self._waiter.set_result(None)
 
 
-class _KnownHead:
+class _KnownHead(NamedTuple):
     """A head that has arrived in one piece, and the result of parsing it."""
 
-    __slots__ = ("bytes", "headers", "kind", "length", "reason")
-
-    def __init__(self, head: bytes, length: int, response: Response) -> None:
-        self.bytes = head
-        self.length = length
-        self.kind = response.kind
-        self.reason = response.reason
-        self.headers = tuple(response.headers)
+    head: bytes
+    length: int
+    kind: str
+    reason: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
 
 
 def known_head(first: bytes, response: Response) -> _KnownHead | None:
@@ -195,7 +159,8 @@ def known_head(first: bytes, response: Response) -> _KnownHead | None:
         # Each line is a header: no interim response was before it, and none ends otherwise.
         and head.count(b"\r\n") == head.count(b"\n") == len(response.headers)
     ):
-        return _KnownHead(head + blank, int(length), response)
+        headers = tuple(response.headers)
+        return _KnownHead(head + blank, int(length), response.kind, response.reason, headers)
     return None
 
 
@@ -241,7 +206,6 @@ class HttpConnection(asyncio.Protocol):
         self._stall: asyncio.TimerHandle | None = None
         self._unwritten = 0
         self._first: bytes | None = None
-        """The first data of the response."""
         self._known: _KnownHead | None = None
         self._new_heads = 0
         """Heads since the last one that was the known one."""
@@ -277,7 +241,7 @@ class HttpConnection(asyncio.Protocol):
         `silent_seconds`: after so long without data the connection counts as broken.
         """
         self._response = response
-        response._connection = self
+        response.connection = self
         self._in_head = True
         self._is_over = self._has_more = self._until_end = self._is_interim = False
         self._head_bytes = self._unproductive = self._missing = 0
@@ -324,12 +288,13 @@ class HttpConnection(asyncio.Protocol):
         if count < len(data):
             self.transport.write(data[count:])
 
-    def wait_shortly(self, response: Response, others: list[int]) -> None:
-        """Read the socket until a response has settled, `SHORT_SECONDS` have passed, or one of the other
-        descriptors has something for the loop."""
+    def wait_shortly(self, response: Response, connections: Iterable[HttpConnection]) -> None:
+        """Without a running loop: read the socket until a response has settled, `SHORT_SECONDS` have passed,
+        or another of these connections has something for the loop."""
         watched = select.poll()
-        for descriptor in (self.descriptor, *others):
-            watched.register(descriptor, select.POLLIN)
+        for each in connections:
+            if each is self or not each.is_idle:
+                watched.register(each.descriptor, select.POLLIN)
         deadline = monotonic() + SHORT_SECONDS
         while self._is_plain and self._response is response and not response.is_settled:
             left = deadline - monotonic()
@@ -356,12 +321,11 @@ class HttpConnection(asyncio.Protocol):
             self.transport.abort()
 
     def release(self) -> Response | None:
-        """End the current request, and return its response. After a CONNECT another protocol then gets the
-        transport."""
+        """End the current request, and return its response. After a CONNECT, TLS gets the transport."""
         response, self._response = self._response, None
         self._first = None
         if response is not None:
-            response._connection = None
+            response.connection = None
         if self._silence is not None:
             self._silence.cancel()
             self._silence = None
@@ -375,7 +339,6 @@ class HttpConnection(asyncio.Protocol):
             response.settle()
 
     def _finish(self) -> None:
-        """The response is complete."""
         response = self.release()
         assert response is not None
         response.is_complete = True
@@ -422,9 +385,9 @@ class HttpConnection(asyncio.Protocol):
         if self._first is None:
             self._first = data
             known = self._known
-            if known is not None and data.startswith(known.bytes):
+            if known is not None and data.startswith(known.head):
                 self._take_known_head(response, known)
-                self._take_counted(response, data[len(known.bytes) :])
+                self._take_counted(response, data[len(known.head) :])
                 return
         self._unproductive += len(data)
         try:

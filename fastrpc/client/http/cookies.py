@@ -9,9 +9,7 @@ expired, and its parser stops at an unusual character.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 MOST_COOKIES = 50
 LONGEST_COOKIE = 4096

@@ -19,7 +19,7 @@ import socket
 import sys
 
 from fastrpc.client.http.connection import BrokenConnection, HttpConnection, Response
-from fastrpc.client.urls import authority, origin_of, request_target
+from fastrpc.client.urls import Origin, authority, origin_of, request_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.client.http.address import Remote
-    from fastrpc.client.urls import Origin
 
     Callback = Callable[[HttpConnection], object]
 
@@ -205,10 +204,8 @@ def _proxy_for(origin: Origin) -> _Proxy | None:
 
 
 def default_tls() -> SSLContext:
-    """Return TLS settings that trust the system's certificates, or those of SSL_CERT_FILE and SSL_CERT_DIR.
-
-    Where the system has none, those of certifi are trusted, if it is installed. Raises OSError.
-    """
+    """Return TLS settings that trust the certificates of the system (or of SSL_CERT_FILE, SSL_CERT_DIR); if
+    there are none, those of certifi, if it is installed. Raises OSError."""
     from ssl import create_default_context, get_default_verify_paths
 
     from fastrpc.regular_files import check_certificates
@@ -287,11 +284,8 @@ async def _open_at(loop: asyncio.AbstractEventLoop, address: Any) -> socket.sock
 
 
 def _keep_alive_options() -> list[tuple[int, int, int]]:
-    """Return socket options that detect a dead connection within a minute.
-
-    A call may wait for hours without a byte: only TCP keep-alive can distinguish that from a machine that is
-    off.
-    """
+    """Return socket options that detect a dead connection within a minute: a call may wait for hours without
+    a byte, which only TCP keep-alive can distinguish from a machine that is off."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in (("KEEPIDLE", 30), ("KEEPALIVE", 30), ("KEEPINTVL", 10), ("KEEPCNT", 3)):
         number = getattr(socket, f"TCP_{name}", None)
@@ -305,7 +299,6 @@ def _ignored(connection: HttpConnection) -> None:
 
 
 def _why(error: Exception) -> str:
-    """Describe in words why there is no connection."""
     from ssl import SSLCertVerificationError, SSLError
 
     if isinstance(error, SSLCertVerificationError):

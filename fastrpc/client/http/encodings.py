@@ -9,9 +9,7 @@ more modules.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 LARGEST_PIECE = 256 * 1024
 

@@ -6,9 +6,8 @@ anywhere. The memory for an unfinished event is bounded, whatever it is made of.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_NAME = 4 * 1024
@@ -19,15 +18,12 @@ class TooLong(ValueError):
     """An event is longer than the limit."""
 
 
-class ServerSentEvent:
+class ServerSentEvent(NamedTuple):
     """One event: its type (``message`` by default), its data, and its id, or None."""
 
-    __slots__ = ("data", "id", "kind")
-
-    def __init__(self, kind: str, data: str, id: str | None) -> None:
-        self.kind = kind
-        self.data = data
-        self.id = id
+    kind: str
+    data: str
+    id: str | None
 
 
 class Events:

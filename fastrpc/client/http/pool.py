@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from time import monotonic
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from fastrpc.client.http.connection import HttpConnection
+from fastrpc.client.http.connection import HttpConnection
 
 IDLE_SECONDS = 30.0
 MOST_IDLE = 256
@@ -35,16 +32,11 @@ class Pool:
         self._dial = dial
         self._loop = asyncio.get_running_loop()
         self._idle: list[HttpConnection] = []
-        self._open: set[HttpConnection] = set()
+        self.open: set[HttpConnection] = set()
         self._dialing = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._all_closed: asyncio.Future[None] | None = None
-
-    @property
-    def connections(self) -> Iterable[HttpConnection]:
-        """Those that are open."""
-        return self._open
 
     def take_idle(self) -> HttpConnection | None:
         """Return a connection that can be used at once, or None."""
@@ -61,7 +53,7 @@ class Pool:
             connection = self.take_idle()
             if connection is not None:
                 return connection
-            if not is_bounded or len(self._open) + self._dialing < MOST_CONNECTIONS:
+            if not is_bounded or len(self.open) + self._dialing < MOST_CONNECTIONS:
                 return await self._new()
             await self._turn()
 
@@ -70,7 +62,7 @@ class Pool:
         try:
             connection = await self._dial(self.put, self._forget)
             if not connection.is_closed:
-                self._open.add(connection)
+                self.open.add(connection)
         finally:
             self._dialing -= 1
             self._call_next()
@@ -119,11 +111,11 @@ class Pool:
 
     def _forget(self, connection: HttpConnection) -> None:
         """A connection is closed."""
-        self._open.discard(connection)
+        self.open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
         self._call_next()
-        if self._all_closed is not None and not self._open and not self._all_closed.done():
+        if self._all_closed is not None and not self.open and not self._all_closed.done():
             self._all_closed.set_result(None)
 
     async def close(self) -> None:
@@ -132,10 +124,10 @@ class Pool:
             self._timer.cancel()
             self._timer = None
         self._idle.clear()
-        if not self._open:
+        if not self.open:
             return
         self._all_closed = self._loop.create_future()
-        for connection in list(self._open):
+        for connection in list(self.open):
             connection.close()
         try:
             await self._all_closed

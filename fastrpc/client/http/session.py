@@ -8,22 +8,16 @@ When the session has expired, the connection is lost.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from fastrpc import diagnostics
-from fastrpc.client.http.carrier import PAUSES, SILENT_SECONDS, STEADY_SECONDS, Carrier
-from fastrpc.client.http.connection import JSON
+from fastrpc._core.client_request import PendingRequest
+from fastrpc.client.http.carrier import SILENT_SECONDS, STEADY_SECONDS, Carrier, Link
+from fastrpc.client.http.connection import JSON, Response
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Unreachable, header_lines
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Answer, Unreachable, Wire, header_lines
+from fastrpc.client.transport import PAUSES
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError, SessionExpired
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc.client.http.carrier import Link
-    from fastrpc.client.http.connection import Response
-    from fastrpc.client.http.wire import Answer, Wire
 
 HEADER_SINCE = "2025-06-18"
 """The first version that needs the header MCP-Protocol-Version (MCP 2025-06-18)."""
@@ -36,6 +30,8 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 
 class SessionCarrier(Carrier):
     """The Streamable HTTP transport of versions 2025-03-26 to 2025-11-25."""
+
+    has_handshake = True
 
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)
@@ -66,8 +62,6 @@ class SessionCarrier(Carrier):
 
     def _posting(self) -> dict[str, str]:
         return {**self._headers(), "content-type": JSON, "accept": f"{JSON}, {STREAM}"}
-
-    # --- requests -------------------------------------------------------------------------------------
 
     def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
         if self._lines is None and request.method != "initialize":
@@ -142,12 +136,9 @@ class SessionCarrier(Carrier):
         return max(PAUSES[min(attempts, len(PAUSES) - 1)], wanted)
 
     def _check_session(self, answer: Answer, refused: PendingRequest | None = None) -> None:
-        """Raise ConnectionLost if the session has expired (MCP 2025-11-25, session management), and end the
-        connection.
-
-        `refused`: the request that this response refuses. The server has not processed it: it fails with
-        SessionExpired. Whether it has processed other requests is unknown.
-        """
+        """End the connection and raise ConnectionLost if the session has expired (MCP 2025-11-25, session
+        management). `refused`: the request that is answered so, which fails with SessionExpired: unlike
+        others, it was certainly not processed."""
         if answer.status != 404 or self._session is None:
             return
         reason = f"{self.wire.remote.shown}: the session has expired"
@@ -155,8 +146,6 @@ class SessionCarrier(Carrier):
             self.link.stream.fail(refused, SessionExpired(reason))
         self.link.lose(ConnectionLost(reason), still_answers=True)
         raise ConnectionLost(reason)
-
-    # --- other messages -------------------------------------------------------------------------------
 
     async def post(self, line: bytes) -> None:
         async with self.wire.send("POST", self._posting(), line) as answer:
@@ -175,8 +164,6 @@ class SessionCarrier(Carrier):
             await self._initialized
             self.link.spawn(self._listen())
             await asyncio.sleep(0)  # it is on its way before any request whose effects it is to tell
-
-    # --- the GET stream -------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
         """Read the GET stream, if the server offers one, until the connection ends."""
@@ -204,8 +191,6 @@ class SessionCarrier(Carrier):
                 attempts = 0
             await asyncio.sleep(self._pause(events, attempts))
             attempts += 1
-
-    # --- closing --------------------------------------------------------------------------------------
 
     async def leave(self) -> None:
         """End the session with DELETE (MCP 2025-11-25: session management). Raises ClientError."""

@@ -7,29 +7,24 @@ the connection is lost. Messages are posted one at a time, in order.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from fastrpc import diagnostics
-from fastrpc.client.http.carrier import Carrier
-from fastrpc.client.http.connection import JSON
+from fastrpc._core.client_request import PendingRequest
+from fastrpc.client.http.carrier import Carrier, Link
+from fastrpc.client.http.connection import JSON, Response
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import LONGEST_BODY, STREAM
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Wire
 from fastrpc.errors import ClientError, ConnectionLost, InvalidAnswer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc.client.http.carrier import Link
-    from fastrpc.client.http.connection import Response
-    from fastrpc.client.http.wire import Wire
 
 ENDPOINT_SECONDS = 10.0
 
 
 class SseCarrier(Carrier):
     """The HTTP+SSE transport of 2024-11-05."""
+
+    has_handshake = True
 
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)
@@ -41,8 +36,7 @@ class SseCarrier(Carrier):
         return "" if self._endpoint.done() else "the endpoint event of HTTP+SSE"
 
     async def open(self) -> bool:
-        """Open the stream. Return False if the server does not support this transport. Raises InvalidAnswer
-        for an invalid stream."""
+        """Open the stream; return whether the server has one. Raises InvalidAnswer for an invalid stream."""
         self.link.spawn(self._read_stream())
         try:
             return await asyncio.wait_for(asyncio.shield(self._endpoint), ENDPOINT_SECONDS) is not None

@@ -7,31 +7,24 @@ that MCP does not know.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64encode
+from typing import Any
 
 from fastrpc import diagnostics
+from fastrpc._core.client_request import PendingRequest
 from fastrpc.client.http.address import is_header_name
-from fastrpc.client.http.carrier import SILENT_SECONDS, Carrier
-from fastrpc.client.http.connection import JSON
+from fastrpc.client.http.carrier import SILENT_SECONDS, Carrier, Link
+from fastrpc.client.http.connection import JSON, Response
 from fastrpc.client.http.events import Events
-from fastrpc.client.http.wire import LONGEST_BODY, STREAM, header_lines
+from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Wire, header_lines
 from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.transports.http.headers import NAMED, parameter_headers
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import asyncio
-    from typing import Any
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc.client.http.carrier import Link
-    from fastrpc.client.http.connection import Response
-    from fastrpc.client.http.wire import Wire
-
-    ParameterHeaders = list[tuple[str, tuple[str, ...]]]
-    """Headers of a tool, each with the path to its argument."""
+ParameterHeaders = list[tuple[str, tuple[str, ...]]]
+"""Headers of a tool, each with the path to its argument."""
 
 MOST_LINES, LONGEST_LINES = 1024, 1024
 """Header lines that are kept, by method and name, and bytes of those of one."""
@@ -46,14 +39,11 @@ DATA = ("const", "default", "enum", "example", "examples")
 class StatelessCarrier(Carrier):
     """The transport of 2026-07-28."""
 
-    has_handshake = False
-
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)
         self._parameters: dict[str, ParameterHeaders] = {}
         """By tool; tools without headers have no entry."""
         self._lines: dict[tuple[str, str | None], bytes] = {}
-        """Header lines by method and name."""
 
     def lines_at_once(self, request: PendingRequest, params: dict[str, Any]) -> bytes | None:
         method = request.method
@@ -143,30 +133,23 @@ class StatelessCarrier(Carrier):
         kept = []
         for tool in tools:
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+                name, schema = tool["name"], tool.get("inputSchema")
+                self._parameters.pop(name, None)
                 try:
-                    self._learn_tool(tool["name"], tool.get("inputSchema"))
+                    check_marks(schema)
                 except ValueError as error:
                     diagnostics.write(
                         "warning", f"the server's tool {tool['name']!r:.80} is invalid and ignored: {error}"
                     )
                     continue
+                if isinstance(schema, dict) and (found := parameter_headers(schema)):
+                    self._parameters[name] = found
             kept.append(tool)
         tools[:] = kept
 
-    def _learn_tool(self, name: str, schema: Any) -> None:
-        """Learn the headers of one tool. Raises ValueError if the tool must be ignored."""
-        self._parameters.pop(name, None)
-        check_marks(schema)
-        found = parameter_headers(schema) if isinstance(schema, dict) else []
-        if found:
-            self._parameters[name] = found
-
 
 def check_marks(schema: Any) -> None:
-    """Raise ValueError for an input schema with an invalid ``x-mcp-header`` (MCP 2026-07-28).
-
-    A client must ignore a tool with such a schema.
-    """
+    """Raise ValueError for an input schema whose invalid ``x-mcp-header`` makes clients ignore the tool."""
     seen: set[str] = set()
     waiting: list[tuple[Any, bool]] = [(schema, False)]  # each with: can it be an argument
     at_root = True

@@ -1,33 +1,26 @@
 """A connection to a server at a URL: detects which HTTP transport the server supports.
 
-`fastrpc.client.session` negotiates the version (MCP 2026-07-28, versioning: backwards compatibility). A
-server that supports 2026-07-28 receives stateless requests; any other server receives `initialize`. If that
-is refused with status 400, 404 or 405, a GET is tried: an `endpoint` event selects HTTP+SSE. Each of the
-three transports is a module.
+A server that supports 2026-07-28 (`fastrpc.client.session`) receives stateless requests; any other server
+receives `initialize`. If that is refused with status 400, 404 or 405, a GET is tried: an `endpoint` event
+selects HTTP+SSE. Each of the three transports is a module.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from fastrpc import diagnostics
-from fastrpc.client.http.wire import Wire
+from fastrpc._core.client_request import PendingRequest
+from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.http.address import Remote
+from fastrpc.client.http.carrier import Carrier
+from fastrpc.client.http.wire import Wire, json_of
 from fastrpc.client.transport import ConnectionTransport
-from fastrpc.errors import ClientError
+from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.versions import STATELESS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any
-
-    from fastrpc._core.client_request import PendingRequest
-    from fastrpc._core.client_stream import ClientStream
-    from fastrpc.client.http.address import Remote
-    from fastrpc.client.http.carrier import Carrier
-    from fastrpc.errors import ConnectionLost
 
 LEAVE_SECONDS = 1.0
 
@@ -41,7 +34,8 @@ class Http(ConnectionTransport):
         self._is_open = False
         self._remote = remote
         self._wire = Wire(remote)
-        self._carrier: Carrier | None = None
+        self._carrier = Carrier(self, self._wire)
+        """One that carries nothing, until the version is known."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
@@ -60,16 +54,14 @@ class Http(ConnectionTransport):
 
     @property
     def awaited(self) -> str:
-        return self._wire.awaited or ("" if self._carrier is None else self._carrier.awaited)
-
-    # --- which transport ------------------------------------------------------------------------------
+        return self._wire.awaited or self._carrier.awaited
 
     def set_version(self, version: str) -> None:
         if version == STATELESS:
             from fastrpc.client.http.stateless import StatelessCarrier
 
             self._carrier = StatelessCarrier(self, self._wire)
-        elif self._carrier is None or not self._carrier.has_handshake:
+        elif not self._carrier.has_handshake:
             from fastrpc.client.http.session import SessionCarrier
 
             self._carrier = SessionCarrier(self, self._wire)
@@ -83,14 +75,9 @@ class Http(ConnectionTransport):
         return await carrier.open()
 
     async def settle(self) -> None:
-        if self._carrier is not None:
-            await self._carrier.settle()
-
-    # --- messages -------------------------------------------------------------------------------------
+        await self._carrier.settle()
 
     def _carry(self, request: PendingRequest | None, params: dict[str, Any] | None) -> None:
-        """Send the message in the stream."""
-        assert self._carrier is not None
         line = self.stream.take()[:-1]
         if request is not None:
             self._carrier.send_request(request, params or {}, line)
@@ -98,8 +85,7 @@ class Http(ConnectionTransport):
             self._carrier.send(line)
 
     def wait_shortly(self, request: PendingRequest) -> None:
-        if self._carrier is not None:
-            self._carrier.wait_shortly(request)
+        self._carrier.wait_shortly(request)
 
     def receive(self, text: bytes, of: PendingRequest | None = None) -> None:
         if b'"error"' in text:
@@ -112,10 +98,7 @@ class Http(ConnectionTransport):
 
     def _without_secrets(self, text: bytes) -> bytes:
         """Return a message with the credentials removed from its error."""
-        try:
-            message = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
+        message = json_of(text)
         error = message.get("error") if isinstance(message, dict) else None
         if not isinstance(error, dict) or not isinstance(error.get("message"), str):
             return text
@@ -124,7 +107,7 @@ class Http(ConnectionTransport):
 
     def _note_request(self, request: dict[str, Any]) -> None:
         """Store the request on whose stream a request of the server arrived, and handle the latter."""
-        if self.answering is not None and self._carrier is not None:
+        if self.answering is not None:
             self._carrier.on_request(request["id"], self.answering)
         self._on_request(request)
 
@@ -134,8 +117,6 @@ class Http(ConnectionTransport):
             self.still_answers = still_answers
             self._on_lost(error)
 
-    # --- tasks ----------------------------------------------------------------------------------------
-
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that is cancelled when the connection is closed."""
         task = self._loop.create_task(coroutine)
@@ -144,8 +125,7 @@ class Http(ConnectionTransport):
         return task
 
     async def flush(self) -> None:
-        if self._carrier is not None:
-            await self._carrier.flush()
+        await self._carrier.flush()
 
     async def close(self) -> None:
         if not self._is_open:
@@ -159,9 +139,8 @@ class Http(ConnectionTransport):
 
     async def _leave(self) -> None:
         try:
-            if self._carrier is not None:
-                await self._carrier.flush()
-                await self._carrier.leave()
+            await self._carrier.flush()
+            await self._carrier.leave()
         finally:
             tasks = [task for task in self._tasks if task is not asyncio.current_task()]
             for task in tasks:

@@ -1,9 +1,8 @@
 """HTTP requests to one remote server: adds the credentials, turns failures into readable errors.
 
-TLS certificates are verified. Redirects are followed only within the server's own origin, so that no other
-server receives the token. Bodies are bounded. The environment's HTTP proxies are used, except for this
-machine (`dialing`). Connections are kept alive (`pool`). A request on an idle connection is written at once
-and costs some 10 us besides its I/O. What the bodies mean is left to the carriers.
+Redirects are followed only within the server's own origin, so that no other server receives the token.
+Bodies are bounded. Connections are made by `dialing`, and kept by `pool`: a request on an idle one is written
+at once, and costs some 10 us besides its I/O. What the bodies mean is left to the carriers.
 """
 
 from __future__ import annotations
@@ -86,14 +85,14 @@ class Answer:
             raise self.refusal()
         body = await self.content(LONGEST_BODY if self.status < 400 else LAST_WORDS)
         if self.status in (401, 403):
-            raise self.refusal(_json_of(body))
+            raise self.refusal(json_of(body))
         return body
 
     async def content(self, limit: int) -> bytes:
         """Read a body of any content type. `limit`: in bytes. Raises InvalidAnswer for a longer body,
         ConnectionLost for an incomplete one."""
         body = bytearray()
-        with self._wire.share() as share:
+        with Share(self._wire.reading, SMALL) as share:
             async for piece in self._pieces():
                 body += piece
                 if len(body) > limit:
@@ -105,15 +104,13 @@ class Answer:
     @staticmethod
     def names(id: int, body: bytes) -> bool:
         """Whether a body is the response to a request."""
-        message = _json_of(body)
+        message = json_of(body)
         return isinstance(message, dict) and message.get("id") == id
 
     def failure(self, body: bytes) -> ClientError:
-        """Return the error for a body that does not contain the response.
-
-        An error without an id says that the request could not be read (JSON-RPC 2.0, section 5).
-        """
-        message = _json_of(body)
+        """Return the error for a body without the response: one with an error that has no id says that the
+        request could not be read (JSON-RPC 2.0, section 5)."""
+        message = json_of(body)
         error = message.get("error") if isinstance(message, dict) and message.get("id") is None else None
         if isinstance(error, dict) and isinstance(error.get("message"), str):
             hidden = {**error, "message": self._wire.remote.hide(error["message"])}
@@ -126,7 +123,7 @@ class Answer:
 
     async def events(self, events: Events) -> AsyncIterator[ServerSentEvent]:
         """Yield the events of a stream until it ends. Raises ConnectionLost and InvalidAnswer."""
-        with self._wire.share() as share:
+        with Share(self._wire.reading, SMALL) as share:
             async for piece in self._pieces():
                 try:
                     for event in events.feed(piece):
@@ -155,10 +152,8 @@ class Answer:
             raise self._wire.broken(self.url, error) from None
 
     def refusal(self, body: Any = None) -> HttpStatusError:
-        """Return the error for a status or a content type that the protocol does not use.
-
-        `body`: the parsed body, which may contain a reason.
-        """
+        """Return the error for a status or a content type that the protocol does not use. The parsed `body`
+        may contain a reason."""
         place = self._wire.place(self.url)
         status = f"{self.status} {self._response.reason.decode('latin-1')}".strip()
         if self.status == 401:
@@ -194,13 +189,14 @@ class Wire:
         self._credentials: Mapping[str, str] = {}
         self._credential_lines = b""
         self._cookies = Cookies()
-        self._reading = Quota(MOST_READING)
+        self.reading = Quota(MOST_READING)
         self._keeps_cookies = not any(name.lower() == "cookie" for name in remote.headers)
-        self.oauth = _oauth_of(remote)
+        self.oauth: Credentials | None = None
+        """What gets and renews the tokens of a connection, if the user wants that."""
+        if remote.auth is not None:
+            from fastrpc.client.oauth.credentials import Credentials
 
-    def share(self) -> Share:
-        """Return the share that one body, or the events of one stream, take of what is being read."""
-        return Share(self._reading, SMALL)
+            self.oauth = Credentials(remote.auth, remote)
 
     @property
     def awaited(self) -> str:
@@ -214,13 +210,9 @@ class Wire:
     def post_at_once(
         self, lines: bytes, body: bytes, on_settled: Callable[[Response], object] | None, context: object
     ) -> Response | None:
-        """Write a POST to an idle connection; return its response, which is handed to `on_settled`; without
-        that, `Response.settled` waits for it.
-
-        Returns None if there is none: then `send` makes a connection; and with OAuth, where a token may have
-        to be renewed first. `lines`: of `header_lines`. Raises whatever a function that returns the token
-        raises.
-        """
+        """Write a POST to an idle connection; return its response, which is handed to `on_settled` or waited
+        for by `Response.settled`. Return None if no connection is idle, and with OAuth, whose token may have
+        to be renewed first. `lines`: of `header_lines`. Raises what the user's function for tokens raises."""
         if self._pool is None or self.oauth is not None:
             return None
         connection = self._pool.take_idle()
@@ -244,8 +236,9 @@ class Wire:
 
     def wait_shortly(self, response: Response) -> None:
         """Without a running loop: wait a moment for a response that `post_at_once` has returned."""
-        if self._pool is not None:
-            response.wait_shortly(self._pool.connections)
+        connection = response.connection
+        if self._pool is not None and connection is not None:
+            connection.wait_shortly(response, self._pool.open)
 
     @asynccontextmanager
     async def send(
@@ -261,11 +254,10 @@ class Wire:
     ) -> AsyncIterator[Answer]:
         """Send a request and yield the response, whose body can be read inside the block.
 
-        `silent_seconds`: how long the connection may be silent before it is closed. `waits`: the request may
-        wait for a connection where there are many. `begun`: the response to this request, if that has been
-        sent already. Raises ConnectionLost, Unreachable before the server has received anything, and
-        HttpStatusError for a redirect that is not followed.
-        """
+        `silent_seconds`: how long the connection may be silent. `waits`: the request may wait for a
+        connection where there are many. `begun`: the response, if the request has been sent. Raises
+        ConnectionLost, of which Unreachable says that the server has received nothing, and HttpStatusError
+        for a redirect that is not followed."""
         place = url or self._url
         for _ in range(MOST_REDIRECTS + 1):
             authorization = {} if self.oauth is None else await self.oauth.headers(headers)
@@ -309,8 +301,8 @@ class Wire:
         lines = self._authorization() + self._cookies.line + header_lines(headers)
         try:
             if self._pool is None:
-                self._open_pool()
-            assert self._pool is not None
+                self._route = Route(self.remote)
+                self._pool = Pool(self._route.dial)
             connection = await self._pool.take(waits)
         except (CannotConnect, OSError) as error:
             why = self.remote.hide(str(error)[:200])
@@ -319,11 +311,6 @@ class Wire:
         response = Response()
         connection.send(self._start(method, url) + lines + length + b"\r\n", body, response, silent_seconds)
         return response
-
-    def _open_pool(self) -> None:
-        """Find the route to the server. Raises OSError and CannotConnect."""
-        self._route = Route(self.remote)
-        self._pool = Pool(self._route.dial)
 
     def _start(self, method: str, url: str) -> bytes:
         """Return how the head of a request begins: all that is the same each time."""
@@ -392,16 +379,7 @@ class Wire:
             await pool.close()
 
 
-def _oauth_of(remote: Remote) -> Credentials | None:
-    """Return what gets and renews the tokens of a connection, if the user wants that."""
-    if remote.auth is None:
-        return None
-    from fastrpc.client.oauth.credentials import Credentials
-
-    return Credentials(remote.auth, remote)
-
-
-def _json_of(body: bytes | bytearray) -> Any:
+def json_of(body: bytes | bytearray) -> Any:
     """Return the JSON value of a body, or None."""
     try:
         return json.loads(body)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fastrpc.client.oauth.token_store import TokenStore
 
 LOGIN_SECONDS = 300.0
-MISSING = "auth needs the official SDK: pip install 'fastrpc-mcp[oauth]'"
 
 
 class OAuth:
@@ -61,7 +60,8 @@ class OAuth:
         open_browser: Callable[[str], object] | None = None,
         store: TokenStore | None = None,
     ) -> None:
-        _check_sdk()
+        if find_spec("mcp") is None or find_spec("httpx2") is None:  # the SDK before 2 has no httpx2
+            raise ImportError("auth needs the official SDK: pip install 'fastrpc-mcp[oauth]'")
         if client_secret is not None and client_id is None:
             raise ValueError("client_secret: expected a client_id with it")
         if client_metadata_url is not None:
@@ -162,11 +162,6 @@ def auth_of(auth: object) -> OAuth:
     if not isinstance(auth, OAuth):
         raise ValueError(f'auth: expected "oauth", OAuth or ClientCredentials, got {type(auth).__name__}')
     return auth
-
-
-def _check_sdk() -> None:
-    if find_spec("mcp") is None or find_spec("httpx2") is None:  # the SDK's lines before 2 have no httpx2
-        raise ImportError(MISSING)
 
 
 def _checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:

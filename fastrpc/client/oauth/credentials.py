@@ -12,21 +12,18 @@ been asked for, and a login that a person has not completed are errors.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from importlib import import_module
+from typing import Any
 
 from fastrpc import diagnostics
+from fastrpc.client.oauth import OAuth
 from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, key_of
 from fastrpc.errors import AuthorizationFailed, ClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-    from types import ModuleType
-    from typing import Any
-
-    from fastrpc.client.oauth import OAuth
     from fastrpc.client.oauth.record import LoginTarget
-
-FLOW = "fastrpc.client.oauth.flow"
 
 
 class Credentials:
@@ -114,8 +111,6 @@ class Credentials:
                 f"{self._place.shown} still requires the scopes {wanted:.200}, which were asked for"
             )
 
-    # --- flows ----------------------------------------------------------------------------------------
-
     async def _idle(self) -> None:
         """Wait until nothing is done on the record. Raises AuthorizationFailed if that fails."""
         while self._running is not None:
@@ -142,7 +137,7 @@ class Credentials:
             await self._load()
             if self._is_newer_than(None if refusal is None else refusal.token):
                 return  # another process has
-        flow = await asyncio.to_thread(_module)
+        flow = await asyncio.to_thread(import_module, "fastrpc.client.oauth.flow")
         record = self._record
         record.was_shown = False
         before = record.access_token
@@ -174,10 +169,7 @@ class Credentials:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
-    # --- the store ------------------------------------------------------------------------------------
-
     async def _load(self) -> None:
-        """Read what is kept."""
         try:
             text = await asyncio.to_thread(lambda: self._auth.store().load(self._key))
             if text is not None:
@@ -204,9 +196,3 @@ class Credentials:
         secret = (self._record.client or {}).get("client_secret")
         if secret:
             self._place.add_secret(secret)
-
-
-def _module() -> ModuleType:
-    from importlib import import_module
-
-    return import_module(FLOW)

@@ -3,12 +3,10 @@
 The SDK's provider is a generator of httpx2 requests: the metadata of the server and of its authorization
 server, the registration, the tokens. They are sent here, by httpx2; the request to the MCP server is not:
 `run` ends the generator as soon as the tokens are there, since it holds a lock as long as it runs. Each run
-makes a new provider of a `LoginRecord`, and leaves in the record what it has learned: nothing else has to be
-kept.
+makes a new provider of a `LoginRecord`, and leaves all that it has learned in the record.
 
 Requests go to https only, or where the user's own URL goes unencrypted. Redirects are the SDK's decision
-(within an origin). Bodies are bounded. Importing this imports the SDK: half a second, on a busy machine many
-times that.
+(within an origin). Bodies are bounded. Importing this imports the SDK, in half a second or more.
 """
 
 from __future__ import annotations
@@ -16,8 +14,8 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -38,7 +36,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from fastrpc.client.oauth import ClientCredentials
+from fastrpc.client.oauth import ClientCredentials, OAuth
 from fastrpc.client.oauth.login_callback import Redirect, show
 from fastrpc.client.oauth.record import life_of
 from fastrpc.client.urls import is_local_host, shown
@@ -48,9 +46,6 @@ from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fastrpc.client.oauth import OAuth
     from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget
 
 FLOW_SECONDS = 30.0
@@ -62,8 +57,6 @@ SECRETS = (
 )
 """Members of forms and answers that are masked in whatever is written."""
 KEPT_HEADERS = ("content-type", "location", "www-authenticate")
-EXPIRED = 1.0
-"""A time that is over."""
 
 _is_ours: ContextVar[bool] = ContextVar("_is_ours", default=False)
 
@@ -81,15 +74,16 @@ async def run(
     `version`: that of the protocol, if it is known. Raises AuthorizationFailed.
     """
     flow: _Flow | None = None
+    token = _is_ours.set(True)
     try:
-        with _quiet():
-            flow = _Flow(auth, place, record)
-            return await flow.run(refusal, version)
+        flow = _Flow(auth, place, record)
+        return await flow.run(refusal, version)
     except ClientError:
         raise
     except (OAuthFlowError, ValueError, httpx2.HTTPError, OSError) as error:
         raise AuthorizationFailed(f"{place.shown}: {place.hide(_words(error))}") from None
     finally:
+        _is_ours.reset(token)
         if flow is not None:
             await flow.close()
 
@@ -114,7 +108,6 @@ class _Flow:
     # --- the provider ---------------------------------------------------------------------------------
 
     def _new_provider(self) -> OAuthClientProvider:
-        """Return a provider in the state of the record."""
         auth, record = self._auth, self._record
         scope = " ".join(auth.scopes) or None
         if isinstance(auth, ClientCredentials):
@@ -204,7 +197,7 @@ class _Flow:
         headers = {} if version is None else {"MCP-Protocol-Version": version}
         request = httpx2.Request("POST", self._place.url, headers=headers)
         if refusal is None or refusal.may_refresh:
-            context.token_expiry_time = EXPIRED  # so that it is refreshed, where that is possible
+            context.token_expiry_time = 1.0  # expired, so that it is refreshed, where that is possible
         flow = provider.async_auth_flow(request)
         try:
             outgoing = await flow.__anext__()
@@ -215,7 +208,7 @@ class _Flow:
                 if answer.status_code >= 500 or answer.status_code == 429:
                     where = _shown(answer.request.url)  # the refresh token may still be good
                     raise AuthorizationFailed(f"{where} answers a refresh with status {answer.status_code}")
-                is_forgotten = _member(answer.content, "error") == "invalid_client"
+                is_forgotten = _members_of(answer.content).get("error") == "invalid_client"
                 outgoing = await flow.asend(answer)
             if is_forgotten:
                 context.client_info = None  # its page of a login would never lead back
@@ -284,7 +277,6 @@ class _Flow:
             )
 
     def _take(self) -> None:
-        """Fill in the record."""
         context, record = self._provider.context, self._record
         tokens = context.current_tokens
         record.tokens = None if tokens is None else tokens.model_dump(mode="json", exclude_none=True)
@@ -298,8 +290,6 @@ class _Flow:
             record.client = None if client is None else client.model_dump(mode="json", exclude_none=True)
         if self._redirect is not None:
             record.redirect_port = self._redirect.port
-
-    # --- the person's part ----------------------------------------------------------------------------
 
     async def _show(self, url: str) -> None:
         self._check_place(url)
@@ -352,19 +342,17 @@ class _Flow:
         except (httpx2.HTTPError, OSError) as error:
             why = self._place.hide(str(error))[:200] or type(error).__name__
             raise AuthorizationFailed(f"{_shown(request.url)} cannot be reached: {why}") from None
-        self._hide_secrets(body)
-        content = _with_life(body)
+        members = _members_of(body)
+        for name in SECRETS:
+            if isinstance(secret := members.get(name), str):
+                self._place.add_secret(secret)
+        content = body
+        if "access_token" in members and "expires_in" in members:  # which the SDK has to be able to use
+            content = json.dumps({**members, "expires_in": life_of(members["expires_in"])}).encode()
         headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
         found = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
         found.next_request = response.next_request
         return found
-
-    def _hide_secrets(self, body: bytes) -> None:
-        """Have the secrets of an answer masked in whatever is written from now on."""
-        for name in SECRETS:
-            secret = _member(body, name)
-            if secret is not None:
-                self._place.add_secret(secret)
 
     def _client(self, is_local: bool) -> httpx2.AsyncClient:
         """Return the client for this machine's addresses, which no proxy leads to, or for all others."""
@@ -396,10 +384,8 @@ async def _body_of(response: httpx2.Response) -> bytes:
 def refusal_response(
     refusal: AuthorizationRefusal, scopes: tuple[str, ...], request: httpx2.Request
 ) -> httpx2.Response:
-    """Return the answer that begins a login, for the SDK: with the user's scopes besides the server's.
-
-    The SDK asks for the scopes of the challenge alone, so that this is where others are added.
-    """
+    """Return the answer that begins a login, for the SDK. It asks for the scopes of the challenge alone, to
+    which those of the user are added here."""
     challenge = refusal.challenge
     if scopes:
         wanted = union_scopes(" ".join(scopes), " ".join(refusal.scopes))
@@ -409,30 +395,16 @@ def refusal_response(
     return httpx2.Response(refusal.status, headers=headers, request=request)
 
 
-def _with_life(body: bytes) -> bytes:
-    """Return an answer of the token endpoint with an `expires_in` that can be used, or without any."""
+def _members_of(body: bytes) -> dict[str, Any]:
+    """Return the members of a JSON object; none for anything else."""
     try:
         members = json.loads(body)
     except (ValueError, RecursionError):
-        return body
-    if not isinstance(members, dict) or "access_token" not in members or "expires_in" not in members:
-        return body
-    members["expires_in"] = life_of(members["expires_in"])
-    return json.dumps(members).encode()
-
-
-def _member(body: bytes, name: str) -> str | None:
-    """Return a member of a JSON object that is a text, or None."""
-    try:
-        members = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    found = members.get(name) if isinstance(members, dict) else None
-    return found if isinstance(found, str) else None
+        return {}
+    return members if isinstance(members, dict) else {}
 
 
 def _shown(url: object) -> str:
-    """Return a URL as it may be shown."""
     return shown(str(url))[:200]
 
 
@@ -449,23 +421,5 @@ def _words(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-# --- the SDK's log ----------------------------------------------------------------------------------------
-
-
-class _OthersOnly(logging.Filter):
-    """Drops what the SDK logs about a login that fastrpc runs: the caller gets the error instead."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not _is_ours.get()
-
-
-logging.getLogger("mcp.client.auth.oauth2").addFilter(_OthersOnly())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    token = _is_ours.set(True)
-    try:
-        yield
-    finally:
-        _is_ours.reset(token)
+# Drops what the SDK logs about a login that fastrpc runs: the caller gets the error instead.
+logging.getLogger("mcp.client.auth.oauth2").addFilter(lambda record: not _is_ours.get())

@@ -2,22 +2,17 @@
 
 `Redirect` listens at 127.0.0.1 while one login is under way, and takes one redirect: a GET of its path, with
 the state that was sent. Anything else is refused and changes nothing, so that no page in the browser can
-end a login or put its own in the place of it. Each connection is bounded in bytes and time; the page that it
-answers with quotes nothing of the request. What the code is exchanged for is left to
-`fastrpc.client.oauth.flow`.
+end or replace a login. Each connection is bounded in bytes and time; its page quotes nothing of the request.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 from fastrpc import diagnostics
 from fastrpc.errors import AuthorizationFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOST = "127.0.0.1"
 PATH = "/callback"
@@ -72,8 +67,7 @@ class Redirect:
         self._state = _query(authorization_url).get("state", "")
 
     async def result(self, seconds: float) -> dict[str, str]:
-        """Return the members of the redirect. Raises AuthorizationFailed if the login was denied, or if
-        nothing comes in time."""
+        """Return the members of the redirect. Raises AuthorizationFailed if it says no, or does not come."""
         try:
             found = await asyncio.wait_for(asyncio.shield(self._received), seconds)
         except asyncio.TimeoutError:
@@ -155,8 +149,7 @@ def _has_screen() -> bool:
 
 
 def _open_system_browser(url: str) -> None:
-    """Start the browser in a separate process: its output must not get into our standard output, which
-    may be a protocol's."""
+    """Start the browser in a process whose output is not ours, which may be a protocol's."""
     import subprocess
     import sys
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
         url: str
         shown: str
-        """The URL as it may be shown."""
 
         @property
         def is_local(self) -> bool: ...
@@ -68,8 +67,7 @@ def life_of(expires_in: object) -> int | None:
 
 
 def key_of(url: str, identity: str) -> str:
-    """Return the key of a server's record: readable, without what a query may hold. `identity` tells clients
-    of the same server apart."""
+    """Return the key of the record of a server and the client `identity`, without what a query may hold."""
     from hashlib import sha256
 
     parts = urlsplit(url)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 SERVICE = "fastrpc"
-"""Under this name the entries stand in the keyring."""
+"""The name of the entries in the keyring."""
 LARGEST = 1024 * 1024
 """Bytes of a record."""
 SYSTEM_PRIORITY = 1
@@ -38,10 +38,8 @@ SYSTEM_PRIORITY = 1
 
 
 class FileStore:
-    """Keeps each record in a file of mode 0600, in a folder of mode 0700.
-
-    `folder`: by default ``oauth`` in the state folder (``FASTRPC_STATE_DIR``).
-    """
+    """Keeps each record in a file of mode 0600, in a folder of mode 0700: `folder`, by default ``oauth`` in
+    the state folder (``FASTRPC_STATE_DIR``)."""
 
     def __init__(self, folder: str | None = None) -> None:
         self._folder = folder
@@ -93,10 +91,7 @@ class FileStore:
 
 
 class KeyringStore:
-    """Keeps each record as an entry of the system's keyring.
-
-    Raises ImportError without the package keyring.
-    """
+    """Keeps each record as an entry of the system's keyring. Raises ImportError without the package."""
 
     def __init__(self) -> None:
         from importlib import import_module
