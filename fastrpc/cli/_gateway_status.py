@@ -41,9 +41,9 @@ def show(arguments: list[str]) -> int:
         EXAMPLES,
     )
     options.add_argument("file", metavar="FILE", nargs="?", help="only gateways that serve this file")
-    options.add_argument("--json", action="store_true", help="print everything as JSON")
-    options.add_argument("--http", metavar="URL", help="ask the gateway at this URL")
-    options.add_argument("--token-file", metavar="FILE", help="send the token in the first line of FILE")
+    options.option("--json", "print everything as JSON")
+    options.option("--http URL", "ask the gateway at this URL")
+    options.option("--token-file FILE", "send the token in the first line of FILE")
     chosen = options.parse(arguments)
     if chosen.http is not None and chosen.file is not None:
         raise UsageError("gateway status: give a file or --http, not both")

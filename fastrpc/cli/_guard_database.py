@@ -27,10 +27,8 @@ SLOW_SECONDS = 2.0
 
 def add_database(options: CommandParser) -> None:
     """Add the option that names the guard's database."""
-    options.add_argument(
-        "--database",
-        metavar="URL",
-        help="the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)",
+    options.option(
+        "--database URL", "the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)"
     )
 
 

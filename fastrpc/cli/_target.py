@@ -60,29 +60,20 @@ class Destination:
 
 def add_options(options: CommandParser) -> None:
     """Add the options that every command with a target has."""
-    options.add_argument(
-        "--command", metavar="COMMAND", help="start the server by this command; or give it after --"
-    )
-    options.add_argument(
-        "--config",
-        metavar="FILE",
-        help="the configuration in which a server is named (the nearest .mcp.json)",
-    )
-    options.add_argument("--protocol", metavar="VERSION", help="speak this version (the latest that fits)")
-    options.add_argument(
-        "--guard", metavar="FILE", help="serve a file or module behind this guard (guard.toml)"
-    )
-    options.add_argument(
-        "--timeout",
-        metavar="N",
+    options.option("--command COMMAND", "start the server by this command; or give it after --")
+    options.option("--config FILE", "the configuration in which a server is named (the nearest .mcp.json)")
+    options.option("--protocol VERSION", "speak this version (the latest that fits)")
+    options.option("--guard FILE", "serve a file or module behind this guard (guard.toml)")
+    options.option(
+        "--timeout N",
+        f"seconds for each answer ({START_SECONDS:g} to connect, then {ANSWER_SECONDS:g}; a call 600)",
         type=time_limit,
-        help=f"seconds for each answer ({START_SECONDS:g} to connect, then {ANSWER_SECONDS:g}; a call 600)",
     )
     _credentials.add_options(options)
 
 
 def add_time_limit(options: CommandParser, help: str) -> None:
-    options.add_argument("--time-limit", metavar="SECONDS", type=time_limit, help=help)
+    options.option("--time-limit SECONDS", help, type=time_limit)
 
 
 def parse(

@@ -83,24 +83,13 @@ def main(arguments: list[str]) -> int:
         "id", metavar="ID", nargs="?", help="the approval, as 'fastrpc approvals list' shows it"
     )
     options.add_argument("pairs", metavar="KEY=VALUE", nargs="*", help="for edit: an argument to change")
-    options.add_argument(
-        "--all",
-        action="store_true",
-        default=None,
-        help="for list: also those that have been decided or have expired",
-    )
-    options.add_argument("--times", metavar="N", help="how often this call may run (1)")
-    options.add_argument(
-        "--for", dest="valid_for", metavar="TIME", help="how long the approval is valid, as 1h (5m)"
-    )
-    options.add_argument(
-        "--prefix", metavar="WORDS", help="approve all shell commands that begin with these words"
-    )
-    options.add_argument(
-        "--comment", metavar="TEXT", help="the reason; the caller of a rejected call gets it"
-    )
+    options.option("--all", "for list: also those that have been decided or have expired", default=None)
+    options.option("--times N", "how often this call may run (1)")
+    options.option("--for TIME", "how long the approval is valid, as 1h (5m)", dest="valid_for")
+    options.option("--prefix WORDS", "approve all shell commands that begin with these words")
+    options.option("--comment TEXT", "the reason; the caller of a rejected call gets it")
     add_database(options)
-    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.option("--json", "as JSON, for programs")
     chosen = options.parse(arguments)
     _check(chosen)
     with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:

@@ -99,9 +99,7 @@ def _mistake(word: str) -> UsageError:
 def _whole_parser() -> CommandParser:
     description = "Read the audit log: show, search, export or verify it."
     parser = CommandParser("audit", USAGE, description, EXAMPLES, ACTIONS)
-    parser.add_argument(
-        "--folder", metavar="FOLDER", help="the folder of the log (audit, in FASTRPC_STATE_DIR)"
-    )
+    parser.option("--folder FOLDER", "the folder of the log (audit, in FASTRPC_STATE_DIR)")
     return parser
 
 
@@ -111,14 +109,12 @@ def _parser(action: str) -> CommandParser:
 
 def _with_filters(action: str) -> CommandParser:
     parser = _parser(action)
-    parser.add_argument("--category", metavar="GLOB", help="only records of this category")
-    parser.add_argument("--caller", metavar="GLOB", help="only records of this caller (actor)")
-    parser.add_argument("--tool", metavar="GLOB", help="only records of this tool")
-    parser.add_argument("--outcome", metavar="GLOB", help="only records with this outcome")
-    parser.add_argument(
-        "--since", metavar="TIME", help="only records since then: RFC 3339, or how long ago: 90s, 30m, 2h, 7d"
-    )
-    parser.add_argument("--until", metavar="TIME", help="only records before then")
+    parser.option("--category GLOB", "only records of this category")
+    parser.option("--caller GLOB", "only records of this caller (actor)")
+    parser.option("--tool GLOB", "only records of this tool")
+    parser.option("--outcome GLOB", "only records with this outcome")
+    parser.option("--since TIME", "only records since then: RFC 3339, or how long ago: 90s, 30m, 2h, 7d")
+    parser.option("--until TIME", "only records before then")
     return parser
 
 
@@ -136,10 +132,8 @@ def tail(arguments: list[str]) -> int:
     """Print the latest records, and with ``-f`` new ones as they are written."""
     parser = _with_filters("tail")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with each new record")
-    parser.add_argument(
-        "-n", metavar="N", type=int, default=TAIL, help=f"print the latest N records ({TAIL})"
-    )
-    parser.add_argument("--json", action="store_true", help="print the lines of the log unchanged (JSON)")
+    parser.option("-n N", f"print the latest N records ({TAIL})", type=int, default=TAIL)
+    parser.option("--json", "print the lines of the log unchanged (JSON)")
     chosen = parser.parse(arguments)
     folder, matches = folder_of(chosen), _filter_of(chosen)
     show = _printer(chosen.json)
@@ -160,8 +154,8 @@ def tail(arguments: list[str]) -> int:
 def search(arguments: list[str]) -> int:
     """Print the records that pass the filters; 1 if there are none."""
     parser = _with_filters("search")
-    parser.add_argument("--json", action="store_true", help="print the lines of the log unchanged (JSON)")
-    parser.add_argument("--limit", metavar="N", type=int, help="print at most N records")
+    parser.option("--json", "print the lines of the log unchanged (JSON)")
+    parser.option("--limit N", "print at most N records", type=int)
     chosen = parser.parse(arguments)
     found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
     show = _printer(chosen.json)
@@ -182,9 +176,7 @@ def export(arguments: list[str]) -> int:
     parser.add_argument(
         "--format", choices=("json", "csv"), default="json", help="json: the lines of the log unchanged"
     )
-    parser.add_argument(
-        "--output", metavar="FILE", help="write to this new file, which only you can read (mode 0600)"
-    )
+    parser.option("--output FILE", "write to this new file, which only you can read (mode 0600)")
     chosen = parser.parse(arguments)
     found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
     if chosen.output is None:
@@ -209,16 +201,8 @@ def export(arguments: list[str]) -> int:
 def verify(arguments: list[str]) -> int:
     """Verify the log; 1 if something is wrong."""
     parser = _parser("verify")
-    parser.add_argument(
-        "--public-key", metavar="FILE", help="check signatures with this copy of the public key"
-    )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="compare with this copy of the checkpoints; may be repeated",
-    )
+    parser.option("--public-key FILE", "check signatures with this copy of the public key")
+    parser.option("--checkpoint FILE…", "compare with this copy of the checkpoints; may be repeated")
     chosen = parser.parse(arguments)
     from fastrpc.guard.audit import verify as verifier
 
@@ -247,10 +231,8 @@ def check(arguments: list[str]) -> int:
     """Check a proof; 1 if it is wrong."""
     parser = _parser("check")
     parser.add_argument("proof", metavar="PROOF", help="the file with the proof")
-    parser.add_argument("--public-key", metavar="FILE", required=True, help="the public key of the log")
-    parser.add_argument(
-        "--record", metavar="FILE", help="a file with the record's line, to check that the proof is of it"
-    )
+    parser.option("--public-key FILE", "the public key of the log", required=True)
+    parser.option("--record FILE", "a file with the record's line, to check that the proof is of it")
     chosen = parser.parse(arguments)
     from fastrpc.guard.audit import verify as verifier
 

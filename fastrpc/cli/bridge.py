@@ -83,33 +83,24 @@ def _parse(arguments: list[str]) -> Namespace:
     options.epilog = f"{described('', token)}\n\n{options.epilog}"
     options.add_argument("url", metavar="URL", help="the address of the remote server, http or https")
     add_options(options)
-    options.add_argument(
-        "--tls-ca", metavar="FILE", help="trust the certificate authorities in FILE instead of the system's"
-    )
-    options.add_argument("--protocol", metavar="VERSION", help="speak this version with the remote server")
-    options.add_argument(
-        "--timeout",
-        metavar="N",
+    options.option("--tls-ca FILE", "trust the certificate authorities in FILE instead of the system's")
+    options.option("--protocol VERSION", "speak this version with the remote server")
+    options.option(
+        "--timeout N",
+        f"seconds to connect and to list what the server has ({START_SECONDS:g}); calls have no limit",
         type=time_limit,
         default=START_SECONDS,
-        help=f"seconds to connect and to list what the server has ({START_SECONDS:g}); calls have no limit",
     )
-    options.add_argument(
-        "--drain-seconds",
-        metavar="N",
+    options.option(
+        "--drain-seconds N",
+        f"when the input ends, wait up to N seconds for running calls ({DRAIN_SECONDS:g})",
         type=_checked(parse_seconds),
         default=DRAIN_SECONDS,
-        help=f"when the input ends, wait up to N seconds for running calls ({DRAIN_SECONDS:g})",
     )
-    options.add_argument(
-        "--log-level",
-        metavar="LEVEL",
-        choices=LOG_LEVELS,
-        help="the lowest level that is logged, to stderr (warning)",
+    options.option(
+        "--log-level LEVEL", "the lowest level that is logged, to stderr (warning)", choices=LOG_LEVELS
     )
-    options.add_argument(
-        "--trace", metavar="FILE", help="append every message received and sent to FILE, secrets masked"
-    )
+    options.option("--trace FILE", "append every message received and sent to FILE, secrets masked")
     return options.parse(arguments)
 
 

@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     """Print all settings; return 0."""
     options = parser("config", "[--json] [TARGET…]", EXAMPLES)
     options.add_argument("targets", metavar="TARGET", nargs="*", help="file.py, module or module:attribute")
-    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.option("--json", "as JSON, for programs")
     chosen = options.parse(arguments)
     settings = configuration(targets=chosen.targets)
     if chosen.targets:

@@ -46,12 +46,8 @@ def main(arguments: list[str]) -> int:
     """Serve until the client disconnects; return 0, or 1 if the file could never be served."""
     options = parser("dev", "[--http HOST:PORT] FILE", EXAMPLES)
     options.add_argument("file", metavar="FILE", help="file.py, or file.py:attribute")
-    options.add_argument(
-        "--http", metavar="HOST:PORT", help="serve over HTTP; a terminal shows the calls (extra view)"
-    )
-    options.add_argument(
-        "--plain", action="store_true", help="with --http: print a line for each message instead of the view"
-    )
+    options.option("--http HOST:PORT", "serve over HTTP; a terminal shows the calls (extra view)")
+    options.option("--plain", "with --http: print a line for each message instead of the view")
     chosen = options.parse(arguments)
     target = chosen.file
     path = target if os.path.isfile(target) else target.rpartition(":")[0]

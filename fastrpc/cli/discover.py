@@ -54,7 +54,7 @@ class DiscoveredServer:
 def main(arguments: list[str]) -> int:
     """Print the configured servers; return 0."""
     options = parser("discover", "[--json]", EXAMPLES)
-    options.add_argument("--json", action="store_true", help="print JSON; values are masked there too")
+    options.option("--json", "print JSON; values are masked there too")
     chosen = options.parse(arguments)
     found = list(_all())
     if chosen.json:

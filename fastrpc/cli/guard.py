@@ -68,26 +68,15 @@ def main(arguments: list[str]) -> int:
         help="for check: TARGET…, whose tools are checked; for try: TOOL KEY=VALUE…, the call; "
         "for why: FILE, the guard's configuration",
     )
-    options.add_argument(
-        "--as", dest="caller_class", metavar="CLASS", help="for try: the class of the caller"
-    )
-    options.add_argument(
-        "--target",
-        action="append",
-        metavar="TARGET",
-        help="for try: a file or module with the tool; may be repeated",
-    )
-    options.add_argument(
-        "--folder",
-        metavar="FOLDER",
-        help="for why: the folder of the audit log (audit, in FASTRPC_STATE_DIR)",
-    )
-    options.add_argument("--json", action="store_true", help="print JSON, for programs")
+    options.option("--as CLASS", "for try: the class of the caller", dest="caller_class")
+    options.option("--target TARGET…", "for try: a file or module with the tool; may be repeated")
+    options.option("--folder FOLDER", "for why: the folder of the audit log (audit, in FASTRPC_STATE_DIR)")
+    options.option("--json", "print JSON, for programs")
     chosen = options.parse(arguments)
     check_action("guard", chosen.action, ACTIONS)
     if chosen.folder is not None and chosen.action != "why":
         raise UsageError(f"guard {chosen.action}: --folder is for why")
-    if chosen.action != "try" and (chosen.caller_class is not None or chosen.target is not None):
+    if chosen.action != "try" and (chosen.caller_class is not None or chosen.target):
         raise UsageError(f"guard {chosen.action}: --as and --target are for try")
     if chosen.action == "init":
         return _init(chosen)
@@ -192,7 +181,7 @@ def _try(chosen: Namespace) -> int:
     if not chosen.words:
         raise UsageError("guard try: name the tool")
     name, *pairs = chosen.words
-    server, policy = _loaded(chosen.file, chosen.target or [])
+    server, policy = _loaded(chosen.file, chosen.target)
     tool = server.registries.tools.get(name)
     if tool is None:
         raise UsageError(f"no tool {name}{suggestion(name, [each.name for each in server.registries.tools])}")

@@ -72,27 +72,15 @@ def _options(arguments: list[str]) -> Namespace:
     options.add_argument(
         "targets", metavar="TARGET", nargs="*", help="what to serve; without any, the agent's tools"
     )
-    options.add_argument("--name", help="the server's name in the client (fastrpc, or the first target's)")
-    options.add_argument("--cwd", metavar="DIR", help="the folder in which the client starts the server")
-    options.add_argument(
-        "--env",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an environment variable for the server; may be repeated",
-    )
-    options.add_argument("--http", metavar="URL", help="add a server that already runs at this URL")
-    options.add_argument(
-        "--token-env",
-        metavar="NAME",
-        help="with --http: the client's environment variable that has the token",
-    )
-    options.add_argument(
-        "--token-file", metavar="FILE", help="with --http: the file whose first line is the token"
-    )
-    options.add_argument("--file", help="the configuration file to change, such as a project's")
-    options.add_argument("--print", action="store_true", help="show what would be added, and write nothing")
-    options.add_argument("--remove", action="store_true", help="take the server out again")
+    options.option("--name NAME", "the server's name in the client (fastrpc, or the first target's)")
+    options.option("--cwd DIR", "the folder in which the client starts the server")
+    options.option("--env NAME=VALUE…", "an environment variable for the server; may be repeated")
+    options.option("--http URL", "add a server that already runs at this URL")
+    options.option("--token-env NAME", "with --http: the client's environment variable that has the token")
+    options.option("--token-file FILE", "with --http: the file whose first line is the token")
+    options.option("--file FILE", "the configuration file to change, such as a project's")
+    options.option("--print", "show what would be added, and write nothing")
+    options.option("--remove", "take the server out again")
     chosen = options.parse(arguments)
     if chosen.client not in CLIENTS:
         hint = suggestion(chosen.client, CLIENTS)

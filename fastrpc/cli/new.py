@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     """Write the project and print what to do next; return 0. Raises UsageError."""
     options = parser("new", "NAME [OPTION…]", EXAMPLES)
     options.add_argument("name", metavar="NAME", help="of the server, and of the folder that is made")
-    options.add_argument("--folder", metavar="DIR", default="", help="make the folder in DIR (here)")
+    options.option("--folder DIR", "make the folder in DIR (here)", default="")
     for choice, file in (("guard", "guard.toml"), ("docker", "Dockerfile")):
         words = f"write a {file} (the default)"
         options.add_argument(f"--{choice}", action="store_true", default=None, help=words)

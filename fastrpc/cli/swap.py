@@ -45,18 +45,12 @@ def main(arguments: list[str]) -> int:
     options.add_argument(
         "paths", metavar="FILE|FOLDER", nargs="*", help="a file, or a folder with all its .py files"
     )
-    options.add_argument("--diff", action="store_true", help="show the changes, write nothing")
-    options.add_argument(
-        "--check",
-        action="store_true",
-        help="for CI: write nothing; exit code 1 if a file would change or uses what fastrpc lacks",
+    options.option("--diff", "show the changes, write nothing")
+    options.option(
+        "--check", "for CI: write nothing; exit code 1 if a file would change or uses what fastrpc lacks"
     )
-    options.add_argument(
-        "--force", action="store_true", help="also write files that use something that fastrpc does not have"
-    )
-    options.add_argument(
-        "--run", action="store_true", help="run the command after -- on fastrpc; no file changes"
-    )
+    options.option("--force", "also write files that use something that fastrpc does not have")
+    options.option("--run", "run the command after -- on fastrpc; no file changes")
     chosen = options.parse(arguments)
     if chosen.run:
         return _run(chosen, command)

@@ -71,30 +71,20 @@ def _parser() -> CommandParser:
     options.add_argument(
         "token_id", metavar="ID", nargs="?", help="the 12 characters that follow frpc_ in the token"
     )
-    options.add_argument("--owner", metavar="NAME", help="for create: the owner of the token")
-    options.add_argument(
-        "--class",
+    options.option("--owner NAME", "for create: the owner of the token")
+    options.option(
+        "--class NAME",
+        f"for create: the class that the caller has in guard.toml ({DEFAULT_CLASS})",
         dest="caller_class",
-        metavar="NAME",
-        help=f"for create: the class that the caller has in guard.toml ({DEFAULT_CLASS})",
     )
-    options.add_argument(
-        "--scope",
-        dest="scopes",
-        metavar="SCOPE",
-        action="append",
-        help="for create: a scope of the token; may be repeated",
+    options.option("--scope SCOPE…", "for create: a scope of the token; may be repeated", dest="scopes")
+    options.option(
+        "--expires WHEN",
+        "for create: how long it is valid, as 12h or 30d, or its last day, as 2027-12-31 (for ever)",
     )
-    options.add_argument(
-        "--expires",
-        metavar="WHEN",
-        help="for create: how long it is valid, as 12h or 30d, or its last day, as 2027-12-31 (for ever)",
-    )
-    options.add_argument(
-        "--overlap", metavar="WHEN", help="for rotate: how long the old token stays valid, as 1h (not at all)"
-    )
+    options.option("--overlap WHEN", "for rotate: how long the old token stays valid, as 1h (not at all)")
     add_database(options)
-    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.option("--json", "as JSON, for programs")
     return options
 
 
@@ -103,7 +93,7 @@ def _check(chosen: Namespace) -> None:
     check_action("token", chosen.action, ACTIONS)
     taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
-        if getattr(chosen, name) is not None and name not in taken:
+        if getattr(chosen, name) not in (None, []) and name not in taken:
             raise UsageError(
                 f"token {chosen.action}: {option} is not an option of it (see 'fastrpc token --help')"
             )
@@ -122,7 +112,7 @@ def _create(store: CallerTokens, chosen: Namespace) -> None:
     record, text = store.create(
         chosen.owner,
         chosen.caller_class or DEFAULT_CLASS,
-        chosen.scopes or (),
+        chosen.scopes,
         _expires_in(chosen.expires),
     )
     _show_new(store, record, text, chosen.json)
