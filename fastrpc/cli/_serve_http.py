@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from mmap import mmap
 
-from fastrpc.cli._assemble import assemble
 from fastrpc.definitions.registry import settle_or_exit
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -113,13 +112,6 @@ def serve(
         return server if serving is None else serving.guarded(server)
 
     run(made, http)
-
-
-def assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
-    """Return the server of `fastrpc serve`. Raises UsageError."""
-    server = assemble(targets, settings, name=options.get("--name"))
-    server.load_tools()
-    return server
 
 
 def _token(options: dict[str, str], settings: Configuration) -> str | None:
