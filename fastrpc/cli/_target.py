@@ -8,6 +8,7 @@ and converts the errors of a session to one message and an exit code.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 
 from fastrpc.cli import _credentials
 from fastrpc.cli._durations import time_limit
@@ -37,25 +38,18 @@ START_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
 
 
+@dataclass
 class Destination:
     """A server to connect to: `target` and `options` for `fastrpc.Client`, `shown` for messages.
 
     `is_own`: `fastrpc serve` serves it, in a child process. `entry`: its entry in a configuration.
     """
 
-    def __init__(
-        self,
-        target: Any,
-        shown: str,
-        options: dict[str, Any] | None = None,
-        is_own: bool = False,
-        entry: ServerEntry | None = None,
-    ) -> None:
-        self.target = target
-        self.shown = shown
-        self.options = options or {}
-        self.is_own = is_own
-        self.entry = entry
+    target: Any
+    shown: str
+    options: dict[str, Any] = field(default_factory=dict)
+    is_own: bool = False
+    entry: ServerEntry | None = None
 
 
 def add_options(options: CommandParser) -> None:

@@ -7,13 +7,11 @@ contains all options, so pressing Tab does not start Python.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 from fastrpc.cli import COMMANDS, parser, toolset_commands
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXAMPLES = """\
   source <(fastrpc completion bash)                  in ~/.bashrc
@@ -29,13 +27,12 @@ NO_FILES = (
 )
 
 
-class Option:
+class Option(NamedTuple):
     """An option in a help text: its name, the name of its value ("" if it has none), its description."""
 
-    def __init__(self, name: str, value: str, description: str) -> None:
-        self.name = name
-        self.value = value
-        self.description = description
+    name: str
+    value: str
+    description: str
 
 
 def main(arguments: list[str]) -> int:
@@ -58,8 +55,9 @@ def _help_of(command: str, others: dict[str, tuple[str, Callable[[list[str]], in
     from contextlib import redirect_stdout, suppress
     from importlib import import_module
 
-    run = others[command][1] if command in others else None
-    if run is None:
+    if command in others:
+        run = others[command][1]
+    else:
         run = import_module(f"fastrpc.cli.{command.replace('-', '_')}").main
     shown = io.StringIO()
     with redirect_stdout(shown), suppress(SystemExit):
@@ -76,9 +74,6 @@ def _options(shown: str) -> list[Option]:
         if match:
             found.append(Option(match[1], match[2] or "", match[3] or following.strip()))
     return found
-
-
-# --- one shell each ---------------------------------------------------------------------------------------
 
 
 def _bash(commands: dict[str, str], options_of: dict[str, list[Option]]) -> str:
