@@ -14,19 +14,9 @@ from fastrpc.errors import ClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any
 
-    from fastrpc.cli._catalogue import Catalogue
-    from fastrpc.client.sync import SyncClient
-
-    class Source(Protocol):
-        """The server whose names are completed."""
-
-        client: SyncClient
-
-        @property
-        def catalogue(self) -> Catalogue: ...
-
+    from fastrpc.cli.repl import Repl
 
 VARIABLE = re.compile(r"\{([A-Za-z0-9_]+)\}")
 COMMANDS = ("tools", "resources", "prompts", "list", "call", "read", "prompt", "help", "quit")
@@ -35,8 +25,8 @@ COMMANDS = ("tools", "resources", "prompts", "list", "call", "read", "prompt", "
 class ReplCompleter:
     """The completer of one session. readline calls `complete`."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, repl: Repl) -> None:
+        self._repl = repl
         self._found: list[str] = []
 
     def complete(self, word: str, state: int) -> str | None:
@@ -60,7 +50,7 @@ class ReplCompleter:
             return [
                 f"{command} " if command in ("call", "read", "prompt") else command for command in COMMANDS
             ]
-        catalogue = self._source.catalogue
+        catalogue = self._repl.catalogue
         if words[0] == "call":
             return self._of_tool(catalogue["tools"], words[1:], word)
         if words[0] == "prompt":
@@ -94,8 +84,7 @@ class ReplCompleter:
         return [f"{name}={found} " for found in self._ask(words[0], name, value, known)]
 
     def _of_template(self, template: str, word: str) -> list[str]:
-        """Return URIs of a template with the variable at the end of `word` completed, or the part of the
-        template before its first variable."""
+        """Return URIs with the variable at the end of `word` completed, or the template's beginning."""
         pattern, begin = "", 0
         for variable in VARIABLE.finditer(template):
             pattern += re.escape(template[begin : variable.start()])
@@ -110,7 +99,7 @@ class ReplCompleter:
 
     def _ask(self, ref: str, argument: str, value: str, known: dict[str, str]) -> list[str]:
         """Return the server's completions of an argument. Raises ClientError."""
-        client = self._source.client
+        client = self._repl.client
         if "completions" not in client.server_capabilities:
             return []
         return client.complete(ref, argument, value, known or None).values
