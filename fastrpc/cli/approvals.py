@@ -141,6 +141,8 @@ def _row(approval: Approval, now: float) -> tuple[str, ...]:
     from fastrpc.guard.approvals.display import visible_name
 
     call = f"{visible_name(approval.name)} {approval.arguments} {approval.extra_params}".rstrip()
+    if len(call) > LONGEST_LISTED:
+        call = f"{call[:LONGEST_LISTED]}… ({len(call) - LONGEST_LISTED:,} more characters: show)"
     return (
         approval.id,
         approval.state_at(now),
@@ -148,16 +150,8 @@ def _row(approval: Approval, now: float) -> tuple[str, ...]:
         approval.risk,
         visible_name(approval.caller),
         visible_name(approval.server),
-        call if len(call) <= LONGEST_LISTED else f"{call[:LONGEST_LISTED]}… {_more(call)}",
+        call,
     )
-
-
-def _more(call: str) -> str:
-    return f"({len(call) - LONGEST_LISTED:,} more characters: show)"
-
-
-def _show(store: ApprovalStore, chosen: Namespace) -> None:
-    _print(store.get(chosen.id), store.clock(), chosen.json)
 
 
 def _approve(store: ApprovalStore, chosen: Namespace) -> None:
@@ -173,8 +167,7 @@ def _approve(store: ApprovalStore, chosen: Namespace) -> None:
 
 
 def _edit(store: ApprovalStore, chosen: Namespace) -> None:
-    """Approve a call with other arguments. They are checked against its schema here, and again before the
-    call runs."""
+    """Approve a call with other arguments. The schema is checked here, and again before the call runs."""
     import json
 
     from fastrpc.cli._arguments import typed
@@ -182,10 +175,6 @@ def _edit(store: ApprovalStore, chosen: Namespace) -> None:
     approval = store.get(chosen.id)
     edited = typed(chosen.pairs, approval.name, json.loads(approval.schema))
     _decide(store, chosen, True, json.dumps(edited, ensure_ascii=False))
-
-
-def _reject(store: ApprovalStore, chosen: Namespace) -> None:
-    _decide(store, chosen, False)
 
 
 def _decide(
@@ -227,16 +216,14 @@ def _watch(store: ApprovalStore, chosen: Namespace) -> None:
                     if asks:
                         _ask(store, approval)
             if shown.has_terminal:
-                shown.draw(f"{_waiting(len(waiting))} ({strftime('%H:%M:%S')}, Ctrl-C ends this)")
+                left = f"{len(waiting)} left for later, no new call waits"
+                state = left if waiting else "no call waits for an approval"
+                shown.draw(f"{state} ({strftime('%H:%M:%S')}, Ctrl-C ends this)")
             sleep(POLL_SECONDS)
     except (KeyboardInterrupt, EOFError):
         return
     finally:
         shown.wipe()
-
-
-def _waiting(count: int) -> str:
-    return f"{count} left for later, no new call waits" if count else "no call waits for an approval"
 
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:
@@ -283,10 +270,10 @@ def _question(approval: Approval) -> str:
 
 ACTIONS: dict[str, Callable[[ApprovalStore, Namespace], None]] = {
     "list": _list,
-    "show": _show,
+    "show": lambda store, chosen: _print(store.get(chosen.id), store.clock(), chosen.json),
     "approve": _approve,
     "edit": _edit,
-    "reject": _reject,
+    "reject": lambda store, chosen: _decide(store, chosen, False),
     "watch": _watch,
 }
 
@@ -327,7 +314,8 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
     left = f", {max(0, round(approval.expires_at - now))} s left" if found["state"] == "waiting" else ""
     print(f"{approval.id}  {found['state']}{left}")
     name, server, caller = map(visible_name, (approval.name, approval.server, approval.caller))
-    print(f"  {approval.kind} {name} of {server}, risk: {_coloured(approval.risk)}")
+    colour = COLOURS.get(approval.risk) if takes_colours(sys.stdout) else None
+    print(f"  {approval.kind} {name} of {server}, risk: {styled(approval.risk, colour)}")
     print(f"  caller: {caller}, class {visible_name(approval.caller_class)}")
     if approval.rule or approval.reason:
         print(f"  rule: {approval.rule or '-'}{f', {approval.reason}' if approval.reason else ''}")
@@ -342,10 +330,6 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
         comment = f": {visible_name(approval.comment)}" if approval.comment else ""
         print(f"  by {visible_name(approval.decided_by)}, {approval.channel}, {found['decided_at']}{comment}")
     sys.stdout.flush()
-
-
-def _coloured(risk: str) -> str:
-    return styled(risk, COLOURS.get(risk)) if takes_colours(sys.stdout) else risk
 
 
 def _print_json(value: Any) -> None:

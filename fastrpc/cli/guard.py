@@ -51,8 +51,7 @@ ACTIONS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run one action; return 0, or 1 for a call that would not run at once, or for an unknown record. Raises
-    UsageError."""
+    """Run one action; return 0, or 1: it would not run at once, or no such record. Raises UsageError."""
     options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES, ACTIONS)
     options.add_argument(
         "file",
@@ -129,14 +128,11 @@ def _caller(policy: Policy, caller_class: str | None) -> Caller:
     return Caller("try", caller_class or config.default_class)
 
 
-def _target_of(tool: Any) -> CallTarget:
+def _decision(policy: Policy, caller: Caller, tool: Any) -> tuple[CallTarget, Decision]:
     from fastrpc.guard.guard import CallTarget
 
-    return CallTarget("tool", tool.name, tool.effect, tool.risk)
-
-
-def _decision(policy: Policy, caller: Caller, tool: Any) -> Decision:
-    return policy.decision(caller, policy.class_key(caller), _target_of(tool))
+    target = CallTarget("tool", tool.name, tool.effect, tool.risk)
+    return target, policy.decision(caller, policy.class_key(caller), target)
 
 
 def _check(chosen: Namespace) -> int:
@@ -146,9 +142,9 @@ def _check(chosen: Namespace) -> int:
     rows = []
     budgets: dict[str, dict[tuple[str, str], None]] = {each: {} for each in classes}
     for tool in server.registries.tools:
-        decisions = [_decision(policy, _caller(policy, each), tool) for each in classes]
+        decisions = [_decision(policy, _caller(policy, each), tool)[1] for each in classes]
         for name, decision in zip(classes, decisions, strict=True):
-            budgets[name].update({(about, budget.text): None for about, budget, _ in decision.budgets})
+            budgets[name] |= {(about, budget.text): None for about, budget, _ in decision.budgets}
         rows.append((tool.name, decisions[0].verdict.risk, *(_word(policy, each) for each in decisions)))
     if chosen.json:
         columns = ("tool", "risk", *classes)
@@ -204,8 +200,7 @@ def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]
     """Return how a call would be decided, as JSON."""
     from fastrpc.guard.policy.decisions import values_of
 
-    target = _target_of(tool)
-    decision = _decision(policy, caller, tool)
+    target, decision = _decision(policy, caller, tool)
     verdict = policy.judge(decision, caller, target, arguments)
     action = "deny" if verdict.action == "deny" else "ask" if policy.asks(verdict) else "allow"
     before = {**values_of(caller, target, policy.base_risk(target)), "args": arguments}

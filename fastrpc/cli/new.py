@@ -11,14 +11,11 @@ import re
 import shutil
 import sys
 import tempfile
+from argparse import Namespace
 
 from fastrpc.cli import _project_files as files
 from fastrpc.cli import parser
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 EXAMPLES = """\
   fastrpc new notes                     the folder notes, with all files
@@ -133,15 +130,10 @@ def _write(target: str, texts: dict[str, str]) -> None:
             os.makedirs(os.path.dirname(place), exist_ok=True)
             with open(place, "x", encoding="utf-8") as file:
                 file.write(text)
-        os.chmod(made, 0o777 & ~_mask())
+        mask = os.umask(0)  # it can only be read by setting it
+        os.umask(mask)
+        os.chmod(made, 0o777 & ~mask)
         os.rename(made, target)
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise
-
-
-def _mask() -> int:
-    """Return the process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

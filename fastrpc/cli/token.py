@@ -52,8 +52,7 @@ OPTIONS = {
 
 def main(arguments: list[str]) -> int:
     """Run one action; return 0. Raises UsageError."""
-    options = _parser()
-    chosen = options.parse(arguments)
+    chosen = _parser().parse(arguments)
     _check(chosen)
     _expires_in(chosen.expires)
     with guard_database(chosen.database) as database:
@@ -103,9 +102,6 @@ def _check(chosen: Namespace) -> None:
         raise UsageError(f"token {chosen.action}: one argument too many")
     if chosen.action == "create" and chosen.owner is None:
         raise UsageError("token create: --owner NAME is needed")
-
-
-# --- actions ----------------------------------------------------------------------------------------------
 
 
 def _create(store: CallerTokens, chosen: Namespace) -> None:
@@ -161,9 +157,6 @@ ACTIONS: dict[str, Callable[[CallerTokens, Namespace], None]] = {
 }
 
 
-# --- what is shown ----------------------------------------------------------------------------------------
-
-
 def _show_new(store: CallerTokens, record: TokenRecord, text: str, as_json: bool) -> None:
     """Show a token for the only time. A token that cannot be shown is revoked: no one can have it."""
     try:
@@ -196,9 +189,6 @@ def _described(record: TokenRecord) -> dict[str, Any]:
     }
 
 
-# --- times ------------------------------------------------------------------------------------------------
-
-
 def _seconds(text: str | None, option: str) -> float:
     """Return the seconds of a text such as ``90m``, 0 for None. Raises UsageError."""
     seconds = seconds_in(text or "0s")
@@ -208,8 +198,7 @@ def _seconds(text: str | None, option: str) -> float:
 
 
 def _expires_in(text: str | None) -> float | None:
-    """Return the seconds until a token expires, None if it does not. A date is the last day, UTC. Raises
-    UsageError."""
+    """Return the seconds until a token expires, or None. A date is the last day (UTC). Raises UsageError."""
     if text is None:
         return None
     given = seconds_in(text)
