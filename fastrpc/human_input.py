@@ -116,9 +116,6 @@ def _unasked(obstacles: list[str]) -> Outcome:
     return Outcome(NONE, "unasked", sentence=f"The user could not be asked ({'; '.join(obstacles)}).")
 
 
-# ----------------------------------------------------------------------------------------- waiting
-
-
 async def _answer_in_time(
     ctx: Context, answering: Awaitable[tuple[str, Sequence[Answer]]], seconds: float
 ) -> tuple[str, Sequence[Answer]]:
@@ -145,9 +142,6 @@ async def _report_progress(ctx: Context, seconds: float) -> None:
         ctx.progress(passed, total=seconds, message=f"waiting for the user's answer, {passed:g} s")
 
 
-# -------------------------------------------------------------------------------------- the client
-
-
 async def _by_client(
     ctx: Context, choices: Sequence[Choice], message: str | None, key: str | None
 ) -> tuple[str, Sequence[Answer]]:
@@ -172,8 +166,7 @@ async def _by_client(
 
 
 def _message(choices: Sequence[Choice]) -> str:
-    """Return the text above the form. It repeats the questions, because some clients show only field
-    names."""
+    """Return the text above the form, with the questions: some clients show only field names."""
     if len(choices) == 1:
         return choices[0].text
     return "\n".join(f"{number}. {choice.text}" for number, choice in enumerate(choices, 1))
@@ -224,9 +217,6 @@ def _answer(form: dict[str, Any], name: str, choice: Choice, has_lists: bool) ->
     else:
         chosen = [option for number, option in enumerate(choice.options, 1) if form.get(f"{name}_{number}")]
     return [*chosen, text] if text else chosen
-
-
-# ------------------------------------------------------------------------------------ the terminal
 
 
 async def _on_terminal(

@@ -6,14 +6,11 @@ The server validates them again. The only I/O is for ``-``, which reads standard
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 
 def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
@@ -32,8 +29,7 @@ def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
 
 
 def as_object(words: list[str]) -> tuple[list[str], dict[str, Any] | None]:
-    """Return the words, and None. For one JSON object instead of ``key=value`` words, return no words, and
-    its value. Raises UsageError."""
+    """Return the words, and None; for one JSON object among them none, and its value. Raises UsageError."""
     at = next((at for at, word in enumerate(words) if is_json(word)), None)
     if at is None:
         return words, None
@@ -91,8 +87,7 @@ def kinds_of(schema: Any) -> list[str]:
 
 
 def value_of(key: str, text: str, kinds: list[str]) -> Any:
-    """Return the value of one argument: JSON of an allowed type, else a string if that is allowed. Raises
-    UsageError."""
+    """Return an argument's value: JSON of an allowed type, else an allowed string. Raises UsageError."""
     import json
 
     if kinds == ["string"]:

@@ -60,8 +60,7 @@ TITLES = {
 
 
 def shown(catalogue: Catalogue, *, is_whole: bool = False) -> Iterator[str]:
-    """Yield the lines of the text output. `is_whole`: with complete descriptions, and the output schemas of
-    tools."""
+    """Yield the lines of the text output. `is_whole`: with whole descriptions and output schemas."""
     lines_of = {
         "tools": lambda entry: _tool_lines(entry, is_whole),
         "resources": lambda entry: _named_lines(entry, "uri"),
@@ -204,11 +203,7 @@ def effect_of(tool: Entry) -> str:
 
     annotations = tool.get("annotations")
     hints = {} if not isinstance(annotations, dict) else annotations
-    fitting = [
-        effect
-        for effect, meant in EFFECTS.items()
-        if all(hints.get(key) == value for key, value in meant.items())
-    ]
+    fitting = [effect for effect, meant in EFFECTS.items() if meant.items() <= hints.items()]
     return max(fitting, key=lambda effect: len(EFFECTS[effect]), default="")
 
 

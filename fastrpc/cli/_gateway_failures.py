@@ -38,15 +38,13 @@ def name_failures(client: SyncClient) -> None:
 
 
 def last_lines(server: dict[str, Any]) -> list[str]:
-    """Return the last lines, indented, that a failed or ended server wrote to standard error, from its
-    status."""
+    """Return, indented, the last lines that a failed or ended server wrote to standard error."""
     lines = server.get("stderr")
     return [f"  {plain(str(line))}" for line in lines] if isinstance(lines, list) else []
 
 
 def _status(client: SyncClient) -> dict[str, Any]:
-    """Return a gateway's status, {} if there is no gateway. Raises ClientError, NoAnswer, OSError,
-    ValueError."""
+    """Return a gateway's status, {} without a gateway. Raises ClientError, NoAnswer, OSError, ValueError."""
     if pid := _pid(client):
         reports = running(configuration()["FASTRPC_STATE_DIR"], on_silent=lambda silent: None)
         return next((report for report in reports if report.get("pid") == pid), {})

@@ -8,15 +8,12 @@ every wait is limited in time.
 from __future__ import annotations
 
 from time import localtime, strftime
+from typing import Any
 
 from fastrpc.cli import configuration
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 COLUMNS = ("server", "state", "pid", "tools", "calls", "errors", "starts", "since", "reason")
 NUMBERS = ("pid", "tools", "calls", "errors", "starts")
@@ -34,12 +31,8 @@ def show(arguments: list[str]) -> int:
     does not answer. Raises UsageError."""
     from fastrpc.gateway.status import ANSWER_SECONDS, NoAnswer, running
 
-    options = CommandParser(
-        "gateway status",
-        "[OPTION…] [FILE]",
-        "Show the state of each server of the running gateways.",
-        EXAMPLES,
-    )
+    sentence = "Show the state of each server of the running gateways."
+    options = CommandParser("gateway status", "[OPTION…] [FILE]", sentence, EXAMPLES)
     options.add_argument("file", metavar="FILE", nargs="?", help="only gateways that serve this file")
     options.option("--json", "print everything as JSON")
     options.option("--http URL", "ask the gateway at this URL")

@@ -12,10 +12,13 @@ import json
 import os
 import re
 import sys
+from argparse import Namespace
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from heapq import heappop, heappush
 from itertools import islice
+from typing import Any
 
 from fastrpc import globs
 from fastrpc._core.audit_lines import ALPHABET
@@ -28,15 +31,9 @@ from fastrpc.guard.audit import segments
 from fastrpc.guard.audit.records import rfc3339
 from fastrpc.regular_files import open_regular
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
-    Record = dict[str, Any]
-    Entry = tuple[str, bytes]
-    """The time of a line, and the line without its newline."""
+Record = dict[str, Any]
+Entry = tuple[str, bytes]
+"""The time of a line, and the line without its newline."""
 
 FOLDER = "audit"
 """The name of the folder in the state folder."""
@@ -256,8 +253,7 @@ def _time_of(option: str, text: str | None) -> str:
 
 
 def _filter_of(chosen: Namespace) -> Callable[[bytes], bool]:
-    """Return a function that returns whether a line is to be shown. Without filters it accepts the log's
-    lines about missing records, too."""
+    """Return a filter of lines; without options it accepts the log's lines about missing records, too."""
     since, until = _time_of("--since", chosen.since), _time_of("--until", chosen.until)
     globs = (chosen.category, chosen.caller, chosen.tool, chosen.outcome)
     named = zip(("category", "actor", "tool", "outcome"), globs, strict=True)

@@ -8,6 +8,8 @@ code 1 if the remote server could never be used.
 from __future__ import annotations
 
 import os
+from argparse import Namespace
+from typing import Any
 
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration, parser
 from fastrpc.cli._credentials import add_options, headers_of, token_in
@@ -15,11 +17,6 @@ from fastrpc.cli._durations import time_limit
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from typing import Any
 
 TOKEN_VARIABLE = "FASTRPC_BRIDGE_TOKEN"
 START_SECONDS = 30.0

@@ -157,10 +157,9 @@ class Conversation:
         self._print_client(tool, arguments)
         try:
             self.client.call_tool(tool, arguments, timeout_seconds=after_seconds)
+            raise ConversationFailed(f"{tool}: was answered before it could be cancelled")
         except RequestTimeout:
             self._print_client("notifications/cancelled", {"reason": "no answer in time"})
-        else:
-            raise ConversationFailed(f"{tool}: was answered before it could be cancelled")
         self._print_client("ping", {})
         begun = time.perf_counter()
         self.client.ping()

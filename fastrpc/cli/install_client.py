@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from argparse import Namespace
 
 from fastrpc.cli import parser
+from fastrpc.cli._assemble import name_of
 from fastrpc.cli._client_files import read, write
 from fastrpc.cli._client_formats import ClientProgram, NewEntry
 from fastrpc.cli._clients import CLIENTS
@@ -19,10 +21,6 @@ from fastrpc.cli._extras import extras
 from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
 from fastrpc.json_text import NotJson
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 EXAMPLES = """\
   fastrpc install-client claude-code              the agent's tools
@@ -39,7 +37,7 @@ def main(arguments: list[str]) -> int:
     """Change the configuration and print what was done; return 0. Raises UsageError."""
     chosen = _options(arguments)
     client = CLIENTS[chosen.client]
-    name = chosen.name or _name_of(chosen.targets)
+    name = chosen.name or name_of(chosen.targets[:1])
     path = os.path.abspath(chosen.file) if chosen.file else client.path()
     if chosen.print:
         print(f"# {client.title}: {path}")
@@ -97,14 +95,6 @@ def _options(arguments: list[str]) -> Namespace:
     return chosen
 
 
-def _name_of(targets: list[str]) -> str:
-    """Return the name of a target: that of the file or module, without its extension."""
-    if not targets:
-        return "fastrpc"
-    place = targets[0].partition(":")[0]
-    return os.path.splitext(os.path.basename(place))[0] or "fastrpc"
-
-
 def _entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
     """Return the client's entry for the server."""
     if chosen.http is not None:
@@ -119,8 +109,7 @@ def _entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
 
 
 def _remote_entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
-    """Return the entry for a server over HTTP: its URL, or a `fastrpc bridge` command, which reads the token
-    from a file. Raises UsageError."""
+    """Return a URL's entry: the URL, or a `fastrpc bridge` command with a token file. Raises UsageError."""
     url = _checked_url(chosen.http)
     if chosen.token_env:
         if not chosen.token_env.isidentifier():

@@ -203,8 +203,7 @@ def check_session(
 
 
 def check_wire(report: FindingsPrinter, variables: dict[str, str], listed: list[dict[str, Any]]) -> None:
-    """Parse a server's lines with the standard library: fastrpc's client would miss a mistake that its parser
-    and its encoder share."""
+    """Parse a server's lines with the standard library: it shares no mistake with our encoder."""
     import json
     import subprocess
 
@@ -250,8 +249,7 @@ def check_list(report: FindingsPrinter, client: SyncClient, tools: list[Tool]) -
 
 
 def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
-    """Return whether a tool is listed as its module defines it. More lines may follow its description, such
-    as a list of names."""
+    """Whether a tool is listed as its module defines it; more lines, of names, may follow the description."""
     goes_on = listed["description"].startswith(described["description"] + "\n")
     return listed == described or (
         goes_on and {**listed, "description": described["description"]} == described
@@ -267,6 +265,6 @@ def check_call(report: FindingsPrinter, client: SyncClient, tool: Tool, publishe
             return
         example = {"arguments": {}, "is_error": False, "says": ""}
     result = client.call_tool(tool.name, example["arguments"])
-    condition = result.is_error is example["is_error"] and example["says"] in result.text
+    holds = result.is_error is example["is_error"] and example["says"] in result.text
     shown = result.text.partition("\n")[0][:80]
-    report.check(condition, "call", f"{tool.name}: {shown}", f"{tool.name}: {result.raw}")
+    report.check(holds, "call", f"{tool.name}: {shown}", f"{tool.name}: {result.raw}")

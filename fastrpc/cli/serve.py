@@ -267,8 +267,7 @@ def serve_over_stdio(
 
 
 def check_appendable(option: str, path: str) -> None:
-    """Check, before the session begins, that a file can be appended to. Only the owner can read a new file.
-    Raises UsageError."""
+    """Check that a file can be appended to; a new one is readable by its owner only. Raises UsageError."""
     from fastrpc.regular_files import open_regular
 
     try:

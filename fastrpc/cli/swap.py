@@ -61,9 +61,6 @@ def main(arguments: list[str]) -> int:
     return _rewrite_all(chosen)
 
 
-# --- running ------------------------------------------------------------------------------------------------
-
-
 NO_PYTHON = ("bun", "bunx", "deno", "docker", "go", "java", "node", "npm", "npx", "podman")
 """Programs whose servers are not written in Python, or do not receive the environment variables."""
 
@@ -87,9 +84,6 @@ def _run(chosen: Namespace, command: list[str]) -> int:
         os.execvpe(command[0], command, variables)
     except OSError as error:
         raise UsageError(f"{command[0]}: {error.strerror}") from None
-
-
-# --- rewriting ----------------------------------------------------------------------------------------------
 
 
 def _rewrite_all(chosen: Namespace) -> int:
@@ -116,8 +110,8 @@ def _rewrite_all(chosen: Namespace) -> int:
 
 
 def _files(paths: list[str]) -> Iterator[str]:
-    """Yield the files of the command line, and the .py files of its folders, except virtual environments and
-    hidden folders. Raises UsageError."""
+    """Yield the files, and the .py files of folders, except virtual environments and hidden folders. Raises
+    UsageError."""
     for path in paths:
         if not os.path.isdir(path):
             if not os.path.exists(path):
