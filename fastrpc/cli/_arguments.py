@@ -5,6 +5,7 @@ The server validates them again. The only I/O is for ``-``, which reads standard
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -17,8 +18,6 @@ def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
     """Return arguments that are given as one JSON object, by an option or as a word. Raises UsageError."""
     if pairs:
         raise UsageError(f"give either {option} or key=value, not both ({pairs[0]!r:.80})")
-    import json
-
     try:
         value = json.loads(sys.stdin.read() if text == "-" else text, parse_constant=_refuse)
     except ValueError as error:
@@ -88,8 +87,6 @@ def kinds_of(schema: Any) -> list[str]:
 
 def value_of(key: str, text: str, kinds: list[str]) -> Any:
     """Return an argument's value: JSON of an allowed type, else an allowed string. Raises UsageError."""
-    import json
-
     if kinds == ["string"]:
         return text
     try:

@@ -6,6 +6,7 @@ Lists only what the server's capabilities declare. Texts of the server are escap
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
@@ -170,8 +171,6 @@ def kind_of(field: Any) -> str:
         return "any"
     choices = field.get("enum")
     if isinstance(choices, list) and choices:
-        import json
-
         return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
     kind = field.get("type")
     if isinstance(kind, list):
@@ -191,8 +190,6 @@ def _detail(field: Any) -> str:
     text = str(field.get("description") or "")
     if field.get("default") is None:
         return text
-    import json
-
     default = f"default {json.dumps(field['default'], ensure_ascii=False)}"
     return f"{text} ({default})" if text else default
 
@@ -284,6 +281,4 @@ def _terminal_columns() -> int:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, for programs."""
-    import json
-
     print(json.dumps(value, ensure_ascii=False, indent=2))

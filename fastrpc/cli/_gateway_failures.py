@@ -45,15 +45,12 @@ def last_lines(server: dict[str, Any]) -> list[str]:
 
 def _status(client: SyncClient) -> dict[str, Any]:
     """Return a gateway's status, {} without a gateway. Raises ClientError, NoAnswer, OSError, ValueError."""
-    if pid := _pid(client):
+    transport = client._client._transport
+    pid = 0 if transport is None else transport.pid
+    if pid:
         reports = running(configuration()["FASTRPC_STATE_DIR"], on_silent=lambda silent: None)
         return next((report for report in reports if report.get("pid") == pid), {})
     if "resources" not in client.server_capabilities:
         return {}
     found = json.loads(client.read_resource(STATUS_URI).text)
     return found if isinstance(found, dict) else {}
-
-
-def _pid(client: SyncClient) -> int:
-    transport = client._client._transport
-    return 0 if transport is None else transport.pid

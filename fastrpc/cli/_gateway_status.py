@@ -14,6 +14,7 @@ from fastrpc.cli import configuration
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, UsageError
+from fastrpc.terminal.text import plain
 
 COLUMNS = ("server", "state", "pid", "tools", "calls", "errors", "starts", "since", "reason")
 NUMBERS = ("pid", "tools", "calls", "errors", "starts")
@@ -106,7 +107,6 @@ def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
 def _print(gateway: dict[str, Any]) -> None:
     from fastrpc.cli._catalogue import print_lines, print_table
     from fastrpc.cli._gateway_failures import last_lines
-    from fastrpc.terminal.text import plain
 
     served = f"process {gateway['pid']}, {gateway['served']}, since {_time(gateway)}"
     print_lines([f"{gateway['config']} ({served})"])
@@ -117,8 +117,6 @@ def _print(gateway: dict[str, Any]) -> None:
 
 
 def _cells(server: dict[str, Any]) -> tuple[str, ...]:
-    from fastrpc.terminal.text import plain
-
     reason = server["reason"] or (f"before: {server['lastEnd']}" if server.get("lastEnd") else "")
     return (
         plain(server["name"]),

@@ -7,6 +7,7 @@ Invisible characters in arguments are escaped, because a caller chooses them.
 
 from __future__ import annotations
 
+import json
 import sys
 from time import sleep, strftime
 
@@ -168,8 +169,6 @@ def _approve(store: ApprovalStore, chosen: Namespace) -> None:
 
 def _edit(store: ApprovalStore, chosen: Namespace) -> None:
     """Approve a call with other arguments. The schema is checked here, and again before the call runs."""
-    import json
-
     from fastrpc.cli._arguments import typed
 
     approval = store.get(chosen.id)
@@ -302,8 +301,6 @@ def _valid_for(text: str | None) -> float:
 
 
 def _print(approval: Approval, now: float, as_json: bool) -> None:
-    import json
-
     from fastrpc.guard.approvals.binding import indented
     from fastrpc.guard.approvals.display import visible_name
 
@@ -334,8 +331,6 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
 
 def _print_json(value: Any) -> None:
     """Print JSON for programs, in ASCII, since a caller has chosen its characters."""
-    import json
-
     print(json.dumps(value, indent=2))
 
 

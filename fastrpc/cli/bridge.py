@@ -8,8 +8,7 @@ code 1 if the remote server could never be used.
 from __future__ import annotations
 
 import os
-from argparse import Namespace
-from typing import Any
+from argparse import ArgumentTypeError, Namespace
 
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration, parser
 from fastrpc.cli._credentials import add_options, headers_of, token_in
@@ -33,10 +32,7 @@ EXAMPLES = f"""\
 def main(arguments: list[str]) -> int:
     """Serve until the client disconnects; return the exit code."""
     options = _parse(arguments)
-    if options.log_level is not None:
-        os.environ["FASTRPC_LOG_LEVEL"] = options.log_level
-    else:
-        os.environ["FASTRPC_LOG_LEVEL"] = configuration()["FASTRPC_LOG_LEVEL"]
+    os.environ["FASTRPC_LOG_LEVEL"] = options.log_level or configuration()["FASTRPC_LOG_LEVEL"]
     from fastrpc.errors import DefinitionError
     from fastrpc.server import Server
 
@@ -73,7 +69,7 @@ def main(arguments: list[str]) -> int:
 
 def _parse(arguments: list[str]) -> Namespace:
     from fastrpc.command_line import described
-    from fastrpc.settings import LOG_LEVELS, parse_seconds
+    from fastrpc.settings import LOG_LEVELS
 
     options = parser("bridge", "URL [OPTION…]", EXAMPLES)
     token = f"The token of the remote server is taken from {TOKEN_VARIABLE}."
@@ -91,7 +87,7 @@ def _parse(arguments: list[str]) -> Namespace:
     options.option(
         "--drain-seconds N",
         f"when the input ends, wait up to N seconds for running calls ({DRAIN_SECONDS:g})",
-        type=_checked(parse_seconds),
+        type=_seconds,
         default=DRAIN_SECONDS,
     )
     options.option(
@@ -101,17 +97,13 @@ def _parse(arguments: list[str]) -> Namespace:
     return options.parse(arguments)
 
 
-def _checked(function: Any) -> Any:
-    """Return a parser of an option's value for argparse that reports the error message of `function`."""
-    from argparse import ArgumentTypeError
+def _seconds(text: str) -> float:
+    from fastrpc.settings import parse_seconds
 
-    def read(text: str) -> Any:
-        try:
-            return function(text)
-        except ValueError as error:
-            raise ArgumentTypeError(f"{error}, got {text!r}") from None
-
-    return read
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{error}, got {text!r}") from None
 
 
 def token_of(path: str | None) -> str | None:

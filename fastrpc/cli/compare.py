@@ -9,6 +9,7 @@ starts; 2 for a wrong command line.
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 
@@ -72,8 +73,6 @@ def main(arguments: list[str]) -> int:
 
 def _calls_in(path: str) -> list[dict[str, Any]]:
     """Return the calls of a file. Raises UsageError."""
-    import json
-
     from fastrpc.regular_files import read_regular
     from fastrpc.swap.observation import request_of
 
@@ -174,8 +173,6 @@ def _duration(seconds: float) -> str:
 
 
 def _shown(value: Any) -> str:
-    import json
-
     from fastrpc.swap.comparison import ABSENT
 
     text = repr(value) if value is ABSENT else json.dumps(value, ensure_ascii=False)

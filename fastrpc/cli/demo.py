@@ -120,7 +120,7 @@ class Conversation:
 
     def title(self, text: str) -> None:
         """Print a heading."""
-        self._print("\n" + self._colour(text, BOLD))
+        print("\n" + self._colour(text, BOLD), flush=True)
 
     def call(
         self,
@@ -211,12 +211,12 @@ class Conversation:
         for name, answer in content.items():
             choices = ", ".join(fields[name].get("enum", ()))
             self.remark(f"{fields[name].get('title', name)} ({choices})")
-            self._print(f"{self._colour('person', BLUE)}  {answer}")
+            print(f"{self._colour('person', BLUE)}  {answer}", flush=True)
         return content
 
     def remark(self, text: str) -> None:
         """Print an observation by the client that is not a message."""
-        self._print(self._colour(f"        {text}", DIM))
+        print(self._colour(f"        {text}", DIM), flush=True)
 
     def check(self, condition: bool, otherwise: str) -> None:
         """Fail the demo unless `condition` is true."""
@@ -251,21 +251,18 @@ class Conversation:
 
     def _print_client(self, what: str, arguments: dict[str, Any]) -> None:
         shown = "  ".join(f"{key}={_compact(value)}" for key, value in arguments.items())
-        self._print(f"{self._colour('client', BLUE)}  {what}  {shown}".rstrip())
+        print(f"{self._colour('client', BLUE)}  {what}  {shown}".rstrip(), flush=True)
 
     def _print_server(self, text: str, seconds: float, *, failed: bool = False, note: str = "") -> None:
         """Print lines of the server; the elapsed time follows the first line."""
         first, *more = text.split("\n")
         took = f"{_duration(seconds)}{' ' + note if note else ''}"
         speaker = self._colour("server", RED if failed else GREEN)
-        self._print(f"{speaker}  {first.ljust(WIDTH - len(took))}  {self._colour(took, DIM)}")
+        print(f"{speaker}  {first.ljust(WIDTH - len(took))}  {self._colour(took, DIM)}", flush=True)
         for line in more[: LINES_SHOWN - 1]:
-            self._print(f"        {line}")
+            print(f"        {line}", flush=True)
         if len(more) >= LINES_SHOWN:
             self.remark(f"… {len(more) - LINES_SHOWN + 1} more lines")
-
-    def _print(self, text: str) -> None:
-        print(text, flush=True)
 
     def _colour(self, text: str, code: str) -> str:
         return styled(text, code) if self.colours else text
