@@ -40,10 +40,6 @@ LONGEST_SECONDS = 590.0
 PROGRESS_SECONDS = 5.0
 """Seconds between two progress notifications; some clients give up on a call without progress."""
 
-CLIENT = "client"
-TERMINAL = "terminal"
-NONE = "none"
-
 
 class Outcome:
     """The result of `ask_person`.
@@ -87,7 +83,7 @@ async def ask_person(
     if not seconds:
         return _unasked(["FASTRPC_ASK_SECONDS is 0"])
     obstacles = []
-    for how, channel in ((CLIENT, _by_client), (TERMINAL, _on_terminal)):
+    for how, channel in (("client", _by_client), ("terminal", _on_terminal)):
         try:
             action, answers = await _answer_in_time(ctx, channel(ctx, choices, message, key), seconds)
         except _ChannelUnavailable as obstacle:
@@ -113,7 +109,7 @@ class _ChannelUnavailable(Exception):
 
 
 def _unasked(obstacles: list[str]) -> Outcome:
-    return Outcome(NONE, "unasked", sentence=f"The user could not be asked ({'; '.join(obstacles)}).")
+    return Outcome("none", "unasked", sentence=f"The user could not be asked ({'; '.join(obstacles)}).")
 
 
 async def _answer_in_time(

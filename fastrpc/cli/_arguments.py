@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from fastrpc.command_line import suggestion
@@ -47,17 +47,13 @@ def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]
     is_open = schema.get("additionalProperties", False) is not False
     return {
         key: value_of(key, text, kinds_of(properties.get(key, {})))
-        for key, text in _split(pairs, tool, None if is_open else properties)
+        for key, text in texts(pairs, tool, None if is_open else properties).items()
     }
 
 
-def texts(pairs: list[str], prompt: str, names: Iterable[str]) -> dict[str, str]:
-    """Return ``key=value`` words as the arguments of a prompt, which are texts. Raises UsageError."""
-    return dict(_split(pairs, prompt, list(names)))
-
-
-def _split(pairs: list[str], name: str, known: Iterable[str] | None) -> list[tuple[str, str]]:
-    """Return ``key=value`` words as pairs; `known` are the keys that are allowed, None for any."""
+def texts(pairs: list[str], name: str, known: Collection[str] | None) -> dict[str, str]:
+    """Return ``key=value`` words as texts; `known` are the keys that are allowed, None for any. Raises
+    UsageError."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -69,7 +65,7 @@ def _split(pairs: list[str], name: str, known: Iterable[str] | None) -> list[tup
             hint = suggestion(key, known) or f"; it has {', '.join(known) or 'none'}"
             raise UsageError(f"{name} has no argument {key!r}{hint}")
         found[key] = text
-    return list(found.items())
+    return found
 
 
 def kinds_of(schema: Any) -> list[str]:

@@ -14,9 +14,19 @@ from fastrpc.errors import ClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
-    from fastrpc.cli.repl import Repl
+    from fastrpc.cli._catalogue import Catalogue
+    from fastrpc.client.sync import SyncClient
+
+    class Source(Protocol):
+        """The server whose names are completed."""
+
+        client: SyncClient
+
+        @property
+        def catalogue(self) -> Catalogue: ...
+
 
 VARIABLE = re.compile(r"\{([A-Za-z0-9_]+)\}")
 COMMANDS = ("tools", "resources", "prompts", "list", "call", "read", "prompt", "help", "quit")
@@ -25,8 +35,8 @@ COMMANDS = ("tools", "resources", "prompts", "list", "call", "read", "prompt", "
 class ReplCompleter:
     """The completer of one session. readline calls `complete`."""
 
-    def __init__(self, repl: Repl) -> None:
-        self._repl = repl
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._found: list[str] = []
 
     def complete(self, word: str, state: int) -> str | None:
@@ -50,7 +60,7 @@ class ReplCompleter:
             return [
                 f"{command} " if command in ("call", "read", "prompt") else command for command in COMMANDS
             ]
-        catalogue = self._repl.catalogue
+        catalogue = self._source.catalogue
         if words[0] == "call":
             return self._of_tool(catalogue["tools"], words[1:], word)
         if words[0] == "prompt":
@@ -84,7 +94,8 @@ class ReplCompleter:
         return [f"{name}={found} " for found in self._ask(words[0], name, value, known)]
 
     def _of_template(self, template: str, word: str) -> list[str]:
-        """Return URIs with the variable at the end of `word` completed, or the template's beginning."""
+        """Return URIs of a template with the variable at the end of `word` completed, or the part of the
+        template before its first variable."""
         pattern, begin = "", 0
         for variable in VARIABLE.finditer(template):
             pattern += re.escape(template[begin : variable.start()])
@@ -99,7 +110,7 @@ class ReplCompleter:
 
     def _ask(self, ref: str, argument: str, value: str, known: dict[str, str]) -> list[str]:
         """Return the server's completions of an argument. Raises ClientError."""
-        client = self._repl.client
+        client = self._source.client
         if "completions" not in client.server_capabilities:
             return []
         return client.complete(ref, argument, value, known or None).values

@@ -16,6 +16,7 @@ from fastrpc.cli._own_server import own_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, RequestTimeout, UsageError
+from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def converse(
     if not isinstance(where.target, str):
         options["stderr"] = shows_stderr
     limit: float | None = chosen.timeout
-    options["client_info"] = _client_info()
+    options["client_info"] = {"name": "fastrpc-cli", "version": __version__}
     options["start_seconds"] = limit or START_SECONDS
     try:
         target: Any = where.target
@@ -290,9 +291,3 @@ def _reason(where: Destination, error: ConnectionLost, shows_stderr: bool) -> st
     if shows_stderr:
         text = text.partition(LAST_WORDS_BEGIN)[0]
     return text.replace(f"the server {where.target[0]} ", f"the server {where.shown} ", 1)
-
-
-def _client_info() -> dict[str, Any]:
-    from fastrpc.version import __version__
-
-    return {"name": "fastrpc-cli", "version": __version__}

@@ -17,7 +17,7 @@ import time
 from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import toolset_settings
 from fastrpc.cli._contract import load_companion, load_contract
-from fastrpc.cli._own_server import server_command, sheltered_variables
+from fastrpc.cli._own_server import own_command, sheltered_variables
 from fastrpc.client.client import Client
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
@@ -107,7 +107,7 @@ class Conversation:
     def _new_client(self) -> SyncClient:
         """Return a client of a new server, not connected. It uses the protocol version in which servers may
         send requests and notifications at any time."""
-        python, option, code, *arguments = server_command(["--cwd", self.folder])
+        python, option, code, *arguments = own_command("serve", ["--cwd", self.folder])
         return Client.sync(
             [python, option, NOTING.format(path=self._pid_file) + code, *arguments],
             version=LATEST_SESSION_VERSION,
@@ -298,7 +298,7 @@ async def _call_pipelined(variables: dict[str, str]) -> float:
     import asyncio
 
     path = os.path.join(os.path.dirname(__file__), "_demo_server.py")
-    async with Client(server_command([path]), env=variables) as client:
+    async with Client(own_command("serve", [path]), env=variables) as client:
         begun = time.perf_counter()
         results = await asyncio.gather(
             *[client.call_tool("echo", {"text": f"hello {number}"}) for number in range(PIPELINED_CALLS)]

@@ -20,7 +20,7 @@ from typing import Any
 from fastrpc.cli import parser
 from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, DevSession, kinds_of, read
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, show
-from fastrpc.cli._own_server import server_command
+from fastrpc.cli._own_server import own_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 
@@ -75,7 +75,7 @@ class DevServer:
         environment.setdefault("FASTRPC_SECRET", _SECRET)
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            server_command([target]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            own_command("serve", [target]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

@@ -64,9 +64,8 @@ def main(arguments: list[str]) -> int:
 
 def _options(arguments: list[str]) -> Namespace:
     """Parse the arguments. Raises UsageError, also for options that exclude each other."""
-    names = "|".join(CLIENTS)
     options = parser("install-client", "CLIENT [TARGET…] [option…]", EXAMPLES)
-    options.add_argument("client", metavar="CLIENT", help=names.replace("|", ", "))
+    options.add_argument("client", metavar="CLIENT", help=", ".join(CLIENTS))
     options.add_argument(
         "targets", metavar="TARGET", nargs="*", help="what to serve; without any, the agent's tools"
     )

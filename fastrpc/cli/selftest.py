@@ -15,7 +15,7 @@ from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import load_toolset, toolset_settings
 from fastrpc.cli._contract import differences, find_module, load_companion, load_contract
 from fastrpc.cli._extras import extras
-from fastrpc.cli._own_server import server_command, sheltered_variables
+from fastrpc.cli._own_server import own_command, sheltered_variables
 from fastrpc.cli._toolset_options import export_toolset_options
 
 TYPE_CHECKING = False
@@ -187,7 +187,7 @@ def check_session(
     with TemporaryDirectory(prefix="fastrpc-selftest-") as folder:
         sheltered = sheltered_variables([tool.name for tool in tools], folder, toolset_settings(toolset))
         variables = {**os.environ, **sheltered}
-        client = Client.sync(server_command([]), version=PROTOCOL, env=variables)
+        client = Client.sync(own_command("serve", []), version=PROTOCOL, env=variables)
         try:
             with client:
                 listed = check_list(report, client, tools)
@@ -216,7 +216,7 @@ def check_wire(report: FindingsPrinter, variables: dict[str, str], listed: list[
     text = "".join(json.dumps(line) + "\n" for line in lines)
     try:
         done = subprocess.run(
-            server_command([]),
+            own_command("serve", []),
             input=text.encode(),
             stdout=subprocess.PIPE,
             env=variables,
