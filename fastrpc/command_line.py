@@ -213,6 +213,15 @@ class CommandParser(ArgumentParser):
         if actions:
             self.add_argument("action", metavar="ACTION", help=", ".join(actions))
 
+    def option(self, shown: str, help: str, **more: Any) -> None:
+        """Add an option as its help shows it: ``--file FILE``, ``--scope SCOPE…`` if it may be repeated (a
+        list), or ``--json`` for a switch. `more`: as for `add_argument`."""
+        name, _, value = shown.partition(" ")
+        if value.endswith("…"):
+            more |= {"action": "append", "default": []}
+        more |= {"metavar": value.rstrip("…")} if value else {"action": "store_true"}
+        self.add_argument(name, help=help, **more)
+
     def error(self, message: str) -> None:  # type: ignore[override]
         """Raise UsageError with the message, and a hint at ``--help``."""
         raise UsageError(f"{message} (see 'fastrpc {self.command} --help')")

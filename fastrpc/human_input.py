@@ -40,10 +40,6 @@ LONGEST_SECONDS = 590.0
 PROGRESS_SECONDS = 5.0
 """Seconds between two progress notifications; some clients give up on a call without progress."""
 
-CLIENT = "client"
-TERMINAL = "terminal"
-NONE = "none"
-
 
 class Outcome:
     """The result of `ask_person`.
@@ -87,7 +83,7 @@ async def ask_person(
     if not seconds:
         return _unasked(["FASTRPC_ASK_SECONDS is 0"])
     obstacles = []
-    for how, channel in ((CLIENT, _by_client), (TERMINAL, _on_terminal)):
+    for how, channel in (("client", _by_client), ("terminal", _on_terminal)):
         try:
             action, answers = await _answer_in_time(ctx, channel(ctx, choices, message, key), seconds)
         except _ChannelUnavailable as obstacle:
@@ -113,10 +109,7 @@ class _ChannelUnavailable(Exception):
 
 
 def _unasked(obstacles: list[str]) -> Outcome:
-    return Outcome(NONE, "unasked", sentence=f"The user could not be asked ({'; '.join(obstacles)}).")
-
-
-# ----------------------------------------------------------------------------------------- waiting
+    return Outcome("none", "unasked", sentence=f"The user could not be asked ({'; '.join(obstacles)}).")
 
 
 async def _answer_in_time(
@@ -145,9 +138,6 @@ async def _report_progress(ctx: Context, seconds: float) -> None:
         ctx.progress(passed, total=seconds, message=f"waiting for the user's answer, {passed:g} s")
 
 
-# -------------------------------------------------------------------------------------- the client
-
-
 async def _by_client(
     ctx: Context, choices: Sequence[Choice], message: str | None, key: str | None
 ) -> tuple[str, Sequence[Answer]]:
@@ -172,8 +162,7 @@ async def _by_client(
 
 
 def _message(choices: Sequence[Choice]) -> str:
-    """Return the text above the form. It repeats the questions, because some clients show only field
-    names."""
+    """Return the text above the form, with the questions: some clients show only field names."""
     if len(choices) == 1:
         return choices[0].text
     return "\n".join(f"{number}. {choice.text}" for number, choice in enumerate(choices, 1))
@@ -224,9 +213,6 @@ def _answer(form: dict[str, Any], name: str, choice: Choice, has_lists: bool) ->
     else:
         chosen = [option for number, option in enumerate(choice.options, 1) if form.get(f"{name}_{number}")]
     return [*chosen, text] if text else chosen
-
-
-# ------------------------------------------------------------------------------------ the terminal
 
 
 async def _on_terminal(

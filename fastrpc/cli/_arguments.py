@@ -5,23 +5,19 @@ The server validates them again. The only I/O is for ``-``, which reads standard
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Collection
+from typing import Any
 
 from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 
 def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
     """Return arguments that are given as one JSON object, by an option or as a word. Raises UsageError."""
     if pairs:
         raise UsageError(f"give either {option} or key=value, not both ({pairs[0]!r:.80})")
-    import json
-
     try:
         value = json.loads(sys.stdin.read() if text == "-" else text, parse_constant=_refuse)
     except ValueError as error:
@@ -32,8 +28,7 @@ def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
 
 
 def as_object(words: list[str]) -> tuple[list[str], dict[str, Any] | None]:
-    """Return the words, and None. For one JSON object instead of ``key=value`` words, return no words, and
-    its value. Raises UsageError."""
+    """Return the words, and None; for one JSON object among them none, and its value. Raises UsageError."""
     at = next((at for at, word in enumerate(words) if is_json(word)), None)
     if at is None:
         return words, None
@@ -52,17 +47,13 @@ def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]
     is_open = schema.get("additionalProperties", False) is not False
     return {
         key: value_of(key, text, kinds_of(properties.get(key, {})))
-        for key, text in _split(pairs, tool, None if is_open else properties)
+        for key, text in texts(pairs, tool, None if is_open else properties).items()
     }
 
 
-def texts(pairs: list[str], prompt: str, names: Iterable[str]) -> dict[str, str]:
-    """Return ``key=value`` words as the arguments of a prompt, which are texts. Raises UsageError."""
-    return dict(_split(pairs, prompt, list(names)))
-
-
-def _split(pairs: list[str], name: str, known: Iterable[str] | None) -> list[tuple[str, str]]:
-    """Return ``key=value`` words as pairs; `known` are the keys that are allowed, None for any."""
+def texts(pairs: list[str], name: str, known: Collection[str] | None) -> dict[str, str]:
+    """Return ``key=value`` words as texts; `known` are the keys that are allowed, None for any. Raises
+    UsageError."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -74,7 +65,7 @@ def _split(pairs: list[str], name: str, known: Iterable[str] | None) -> list[tup
             hint = suggestion(key, known) or f"; it has {', '.join(known) or 'none'}"
             raise UsageError(f"{name} has no argument {key!r}{hint}")
         found[key] = text
-    return list(found.items())
+    return found
 
 
 def kinds_of(schema: Any) -> list[str]:
@@ -91,10 +82,7 @@ def kinds_of(schema: Any) -> list[str]:
 
 
 def value_of(key: str, text: str, kinds: list[str]) -> Any:
-    """Return the value of one argument: JSON of an allowed type, else a string if that is allowed. Raises
-    UsageError."""
-    import json
-
+    """Return an argument's value: JSON of an allowed type, else an allowed string. Raises UsageError."""
     if kinds == ["string"]:
         return text
     try:

@@ -43,7 +43,7 @@ def assemble(
     else:
         loaded = [(target, _load(target, toolset, settings)) for target in targets or [toolset]]
         warn_of_settings(settings)
-        server = _merge(loaded, toolset, settings, name or _name_of(targets))
+        server = _merge(loaded, toolset, settings, name or name_of(targets))
     if not targets and settings["FASTRPC_DESCRIPTIONS"] == "full":
         from fastrpc.cli._contract import load_companion
 
@@ -60,8 +60,7 @@ def assemble(
 
 
 def _load(target: str, toolset: str, settings: Configuration) -> Any:
-    """Return the content of a target, after declaring its settings; those of the toolset are declared before
-    its tools are imported."""
+    """Return the content of a target. Its settings are declared, the toolset's before its import."""
     from fastrpc.loader import load_target
 
     if target == toolset:
@@ -169,9 +168,8 @@ def _new_server(name: str) -> Server:
     return Server(name, version=__version__)
 
 
-def _name_of(targets: list[str]) -> str:
-    """Return the name of a server for one target of plain tools: ``tools/words.py`` is served as
-    ``words``."""
+def name_of(targets: list[str]) -> str:
+    """Return the name of a server for one target: ``tools/words.py`` is served as ``words``."""
     if len(targets) != 1:
         return "fastrpc"
     import os
@@ -188,9 +186,6 @@ def _add_all(server: Server, target: str, tools: Iterable[Tool]) -> None:
             server.add_tool(tool)
         except DefinitionError as error:
             raise UsageError(f"{target}: {error}") from error
-
-
-# --- settings of toolsets ---
 
 
 def declare_toolset(settings: Configuration, toolset: str) -> None:

@@ -6,6 +6,7 @@ Lists only what the server's capabilities declare. Texts of the server are escap
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
@@ -60,8 +61,7 @@ TITLES = {
 
 
 def shown(catalogue: Catalogue, *, is_whole: bool = False) -> Iterator[str]:
-    """Yield the lines of the text output. `is_whole`: with complete descriptions, and the output schemas of
-    tools."""
+    """Yield the lines of the text output. `is_whole`: with whole descriptions and output schemas."""
     lines_of = {
         "tools": lambda entry: _tool_lines(entry, is_whole),
         "resources": lambda entry: _named_lines(entry, "uri"),
@@ -171,8 +171,6 @@ def kind_of(field: Any) -> str:
         return "any"
     choices = field.get("enum")
     if isinstance(choices, list) and choices:
-        import json
-
         return " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
     kind = field.get("type")
     if isinstance(kind, list):
@@ -192,8 +190,6 @@ def _detail(field: Any) -> str:
     text = str(field.get("description") or "")
     if field.get("default") is None:
         return text
-    import json
-
     default = f"default {json.dumps(field['default'], ensure_ascii=False)}"
     return f"{text} ({default})" if text else default
 
@@ -204,11 +200,7 @@ def effect_of(tool: Entry) -> str:
 
     annotations = tool.get("annotations")
     hints = {} if not isinstance(annotations, dict) else annotations
-    fitting = [
-        effect
-        for effect, meant in EFFECTS.items()
-        if all(hints.get(key) == value for key, value in meant.items())
-    ]
+    fitting = [effect for effect, meant in EFFECTS.items() if meant.items() <= hints.items()]
     return max(fitting, key=lambda effect: len(EFFECTS[effect]), default="")
 
 
@@ -289,6 +281,4 @@ def _terminal_columns() -> int:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, for programs."""
-    import json
-
     print(json.dumps(value, ensure_ascii=False, indent=2))

@@ -9,16 +9,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from fastrpc import json_text
 from fastrpc.client.config import ServerEntry
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 BLOCK_LINE = re.compile(r"\s|#|---\s|\.\.\.\s|[^\s:{\[-][^:]*:(?:\s|$)")
 """The beginning of a line in a YAML file that is one block mapping."""
@@ -33,6 +30,7 @@ class NewEntry(ServerEntry):
     token_variable: str = ""
 
 
+@dataclass
 class ClientProgram:
     """One client: its display name, its file (a function, as it depends on the environment), the section with
     the servers, and how to make the client reload the file. Subclasses implement the file's format.
@@ -41,14 +39,12 @@ class ClientProgram:
     variable, "" if it cannot.
     """
 
+    title: str
+    path: Callable[[], str]
+    section: str
+    again: str
     remote = True
     variable = ""
-
-    def __init__(self, title: str, path: Callable[[], str], section: str, again: str) -> None:
-        self.title = title
-        self.path = path
-        self.section = section
-        self.again = again
 
     def put(self, text: str, name: str, entry: NewEntry) -> str:
         """Return the file's text with a server added. Raises UsageError for a text that cannot be parsed."""
@@ -84,27 +80,27 @@ def _with_its_line_endings(text: str, change: Callable[[str], str]) -> str:
 # --- JSON -------------------------------------------------------------------------------------------------
 
 
+def command_entry(entry: NewEntry) -> dict[str, Any]:
+    """Return the entry that most clients expect: `command`, `args` and `env`."""
+    found: dict[str, Any] = {"command": entry.command, "args": entry.args}
+    if entry.env:
+        found["env"] = entry.env
+    return found
+
+
+@dataclass
 class JsonClient(ClientProgram):
     """A client with a JSON file, which may contain comments and trailing commas.
 
     `local` and `remote_entry` return the entry of a server: ``local(entry)``, ``remote_entry(url)``.
     """
 
-    def __init__(
-        self,
-        title: str,
-        path: Callable[[], str],
-        section: str,
-        again: str,
-        local: Callable[[NewEntry], dict[str, Any]] | None = None,
-        remote_entry: Callable[[str], dict[str, Any]] | None = None,
-        variable: str = "",
-    ) -> None:
-        super().__init__(title, path, section, again)
-        self.local = local or command_entry
-        self.remote_entry = remote_entry
-        self.remote = remote_entry is not None
-        self.variable = variable
+    local: Callable[[NewEntry], dict[str, Any]] = command_entry
+    remote_entry: Callable[[str], dict[str, Any]] | None = None
+    variable: str = ""
+
+    def __post_init__(self) -> None:
+        self.remote = self.remote_entry is not None
 
     def _put(self, text: str, name: str, entry: NewEntry) -> str:
         changed = json_text.put(text, self.section, name, self._entry(entry))
@@ -121,8 +117,7 @@ class JsonClient(ClientProgram):
         return _member(json_text.parse(text).plain, self.section) if text.strip() else {}
 
     def servers_of_projects(self, text: str) -> dict[str, dict[str, Any]]:
-        """Return the entries for one project only, as Claude Code stores them, by the project's folder.
-        Raises NotJson."""
+        """Return Claude Code's entries for one project only, by the project's folder. Raises NotJson."""
         projects = _member(json_text.parse(text).plain, "projects") if text.strip() else {}
         return {folder: _member(project, self.section) for folder, project in projects.items()}
 
@@ -134,14 +129,6 @@ class JsonClient(ClientProgram):
         if entry.token_variable:
             found["headers"] = {"Authorization": "Bearer " + self.variable.format(entry.token_variable)}
         return found
-
-
-def command_entry(entry: NewEntry) -> dict[str, Any]:
-    """Return the entry that most clients expect: `command`, `args` and `env`."""
-    found: dict[str, Any] = {"command": entry.command, "args": entry.args}
-    if entry.env:
-        found["env"] = entry.env
-    return found
 
 
 def _member(document: Any, name: str) -> dict[str, Any]:
@@ -224,8 +211,7 @@ class TomlClient(ClientProgram):
 
 
 def _check_toml(before: str, after: str, section: str, name: str) -> None:
-    """Raise UsageError if anything else has changed. CPython 3.10 has no TOML parser: there it is not
-    checked."""
+    """Raise UsageError if anything else has changed. Checks nothing in CPython 3.10: it has no parser."""
     if sys.version_info >= (3, 11):
         import tomllib
 

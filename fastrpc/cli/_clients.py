@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from fastrpc.cli._client_formats import (
     ClientProgram,
@@ -16,10 +17,6 @@ from fastrpc.cli._client_formats import (
     YamlClient,
     command_entry,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NEW_SESSION = "start a new session"
 NOTICES = "it notices by itself"
@@ -48,11 +45,9 @@ def _within(variable: str, default: str, name: str) -> str:
 
 def _opencode_file() -> str:
     """Return opencode's file: the one whose name allows comments, if it exists."""
-    named = os.environ.get("OPENCODE_CONFIG")
     with_comments = _settings("opencode", "opencode.jsonc")
-    return named or (
-        with_comments if os.path.exists(with_comments) else _settings("opencode", "opencode.json")
-    )
+    default = with_comments if os.path.exists(with_comments) else _settings("opencode", "opencode.json")
+    return os.environ.get("OPENCODE_CONFIG") or default
 
 
 def _typed(entry: NewEntry) -> dict[str, Any]:

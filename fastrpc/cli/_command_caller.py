@@ -45,7 +45,7 @@ def converse_with_user(
     """Connect with `converse`, and return the exit code of `work`. Prints the server's log messages and its
     standard error, and answers elicitation requests on the terminal. Raises UsageError."""
     from fastrpc.cli._feedback import Feedback
-    from fastrpc.cli._form import TerminalForm
+    from fastrpc.cli._form import terminal_form
 
     feedback = Feedback()
     if chosen.time_limit:  # progress extends a call up to this limit
@@ -64,7 +64,7 @@ def converse_with_user(
             shows_stderr=True,
             feedback=feedback,
             on_log=feedback.on_log,
-            on_elicit=TerminalForm(feedback).ask,
+            on_elicit=terminal_form(feedback),
             **handlers,
         )
     finally:
@@ -133,8 +133,7 @@ class CommandCaller:
         descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_prompts()}
         _require(prompt, "prompt", descriptors)
         if given is None:
-            known = [name for name, *_ in arguments_of(descriptors[prompt])]
-            given = dict(texts(pairs, prompt, known))
+            given = dict(texts(pairs, prompt, [name for name, *_ in arguments_of(descriptors[prompt])]))
         result = self._client.get_prompt(prompt, given, timeout_seconds=self._seconds)
         if self._is_json:
             print_json(result.raw)

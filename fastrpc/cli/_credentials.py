@@ -19,20 +19,13 @@ TOKEN_FILE_LIMIT = 64 * 1024
 
 def add_options(options: CommandParser) -> None:
     """Add ``--header``, ``--token-file`` and ``--auth``."""
-    options.add_argument(
-        "--header",
-        metavar="HEADER",
-        action="append",
-        default=[],
-        help="a header for a server at a URL: 'Name: value', or Name=VARIABLE for the value of an "
+    options.option(
+        "--header HEADER…",
+        "a header for a server at a URL: 'Name: value', or Name=VARIABLE for the value of an "
         "environment variable; may be repeated",
     )
-    options.add_argument(
-        "--token-file", metavar="FILE", help="send the token in the first line of FILE to a server at a URL"
-    )
-    options.add_argument(
-        "--auth", metavar="KIND", choices=["oauth"], help="oauth: log in with OAuth, in a browser"
-    )
+    options.option("--token-file FILE", "send the token in the first line of FILE to a server at a URL")
+    options.option("--auth KIND", "oauth: log in with OAuth, in a browser", choices=["oauth"])
 
 
 def headers_of(given: list[str]) -> dict[str, str]:

@@ -21,14 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fastrpc.server import Server
-
 
 def serve(target: str, address: str, *, plain: bool) -> int:
-    """Serve until a signal arrives or the view is closed; return the exit code. `plain`: without the view.
-    Raises UsageError."""
+    """Serve until a signal or the view's end. Return the exit code. `plain`: no view. Raises UsageError."""
     os.environ["FASTRPC_LOG_LEVEL"] = configuration()["FASTRPC_LOG_LEVEL"]
-    server = _front(target)
+    from fastrpc.server import Server
+
+    server = Server.proxy(own_command("dev", [target]), name=os.path.basename(target), version=__version__)
+    server._upstream.shows_itself = True
     options: dict[str, Any] = {}
     if not os.environ.get("FASTRPC_TOKEN"):
         options["auth"] = None
@@ -43,15 +43,6 @@ def serve(target: str, address: str, *, plain: bool) -> int:
     from fastrpc.cli._dev_view import show
 
     return show(server, target, address, HttpSettings.from_environment(address, drain_seconds=1.0, **options))
-
-
-def _front(target: str) -> Server:
-    from fastrpc.server import Server
-
-    server = Server.proxy(own_command("dev", [target]), name=os.path.basename(target), version=__version__)
-    source = server._upstream
-    source.shows_itself = True
-    return server
 
 
 def _has_view() -> bool:

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import json
 from time import perf_counter
+from typing import Any
 
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import CAPABILITIES_KEY, STATELESS, SUBSCRIPTION_KEY, VERSION_KEY
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 OWN = "fastrpc-dev:"
 """The prefix of the ids of requests by `fastrpc dev` itself."""
@@ -53,8 +50,6 @@ class DevSession:
         self._server_ids: dict[str, Any] = {}  # the server's id of each request, by ours
         self._swallow: set[str] = set()  # keys of answers and acknowledgements that are not for the client
         self._last = 0
-
-    # --- from the client ------------------------------------------------------------------------------
 
     def from_client(self, line: bytes) -> bytes | None:
         """Handle a line from the client; return what the server receives, or None."""
@@ -104,8 +99,6 @@ class DevSession:
             self._listening[key] = message
             del self.pending[key]  # its response comes only when the stream ends
 
-    # --- from the server ------------------------------------------------------------------------------
-
     def from_server(self, line: bytes) -> bytes | None:
         """Handle a line from the server; return what the client receives, or None."""
         self.answered = None
@@ -140,8 +133,6 @@ class DevSession:
                 self._swallow.discard(key)
                 return None
         return line
-
-    # --- changing servers -----------------------------------------------------------------------------
 
     def probe(self) -> bytes:
         """Return the request that a new server must answer before it is used."""

@@ -117,8 +117,6 @@ class View(App[None]):
         self._serving_end = Shutdown(self._settings.drain_seconds)
         self._serving = loop.create_task(self._serve())
 
-    # --- serving --------------------------------------------------------------------------------------
-
     async def _serve(self) -> None:
         try:
             with ShutdownSignals(self._serving_end):
@@ -147,8 +145,6 @@ class View(App[None]):
         """Show what this process has written to standard error, which textual captures."""
         for line in event.text.splitlines():
             self._say(line)
-
-    # --- the calls ------------------------------------------------------------------------------------
 
     def add(self, records: list[CallRecord]) -> None:
         """Show calls that have ended."""

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
 from fastrpc.redaction import masked
 from fastrpc.terminal.text import plain, styled
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FROM_CLIENT = "→"
 TO_CLIENT = "←"
@@ -27,8 +24,7 @@ SUBJECTS = ("name", "uri", "level", "protocolVersion")
 
 
 def show(direction: str, message: Any, asked: dict[str, Any] | None = None, seconds: float = 0.0) -> None:
-    """Write a message to standard error, a failure in colour if standard error takes colours. The arguments
-    are those of `shown`."""
+    """Write what `shown` returns to standard error, a failure in colour if the terminal takes colours."""
     line = plain(shown(direction, message, asked, seconds))
     if is_failure(message) and takes_colours(sys.stderr):
         line = line[0] + styled(line[1:], "31")  # after the direction, which `_dev_view` parses

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from fastrpc.terminal.device import size_of
 from fastrpc.terminal.text import cut, plain, width
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 BAR_WIDTH = 30
 WIPE = "\r\x1b[K"

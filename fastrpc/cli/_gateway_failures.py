@@ -38,24 +38,19 @@ def name_failures(client: SyncClient) -> None:
 
 
 def last_lines(server: dict[str, Any]) -> list[str]:
-    """Return the last lines, indented, that a failed or ended server wrote to standard error, from its
-    status."""
+    """Return, indented, the last lines that a failed or ended server wrote to standard error."""
     lines = server.get("stderr")
     return [f"  {plain(str(line))}" for line in lines] if isinstance(lines, list) else []
 
 
 def _status(client: SyncClient) -> dict[str, Any]:
-    """Return a gateway's status, {} if there is no gateway. Raises ClientError, NoAnswer, OSError,
-    ValueError."""
-    if pid := _pid(client):
+    """Return a gateway's status, {} without a gateway. Raises ClientError, NoAnswer, OSError, ValueError."""
+    transport = client._client._transport
+    pid = 0 if transport is None else transport.pid
+    if pid:
         reports = running(configuration()["FASTRPC_STATE_DIR"], on_silent=lambda silent: None)
         return next((report for report in reports if report.get("pid") == pid), {})
     if "resources" not in client.server_capabilities:
         return {}
     found = json.loads(client.read_resource(STATUS_URI).text)
     return found if isinstance(found, dict) else {}
-
-
-def _pid(client: SyncClient) -> int:
-    transport = client._client._transport
-    return 0 if transport is None else transport.pid

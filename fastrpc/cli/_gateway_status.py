@@ -8,15 +8,13 @@ every wait is limited in time.
 from __future__ import annotations
 
 from time import localtime, strftime
+from typing import Any
 
 from fastrpc.cli import configuration
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from fastrpc.terminal.text import plain
 
 COLUMNS = ("server", "state", "pid", "tools", "calls", "errors", "starts", "since", "reason")
 NUMBERS = ("pid", "tools", "calls", "errors", "starts")
@@ -34,16 +32,12 @@ def show(arguments: list[str]) -> int:
     does not answer. Raises UsageError."""
     from fastrpc.gateway.status import ANSWER_SECONDS, NoAnswer, running
 
-    options = CommandParser(
-        "gateway status",
-        "[OPTION…] [FILE]",
-        "Show the state of each server of the running gateways.",
-        EXAMPLES,
-    )
+    sentence = "Show the state of each server of the running gateways."
+    options = CommandParser("gateway status", "[OPTION…] [FILE]", sentence, EXAMPLES)
     options.add_argument("file", metavar="FILE", nargs="?", help="only gateways that serve this file")
-    options.add_argument("--json", action="store_true", help="print everything as JSON")
-    options.add_argument("--http", metavar="URL", help="ask the gateway at this URL")
-    options.add_argument("--token-file", metavar="FILE", help="send the token in the first line of FILE")
+    options.option("--json", "print everything as JSON")
+    options.option("--http URL", "ask the gateway at this URL")
+    options.option("--token-file FILE", "send the token in the first line of FILE")
     chosen = options.parse(arguments)
     if chosen.http is not None and chosen.file is not None:
         raise UsageError("gateway status: give a file or --http, not both")
@@ -113,7 +107,6 @@ def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
 def _print(gateway: dict[str, Any]) -> None:
     from fastrpc.cli._catalogue import print_lines, print_table
     from fastrpc.cli._gateway_failures import last_lines
-    from fastrpc.terminal.text import plain
 
     served = f"process {gateway['pid']}, {gateway['served']}, since {_time(gateway)}"
     print_lines([f"{gateway['config']} ({served})"])
@@ -124,8 +117,6 @@ def _print(gateway: dict[str, Any]) -> None:
 
 
 def _cells(server: dict[str, Any]) -> tuple[str, ...]:
-    from fastrpc.terminal.text import plain
-
     reason = server["reason"] or (f"before: {server['lastEnd']}" if server.get("lastEnd") else "")
     return (
         plain(server["name"]),

@@ -7,7 +7,7 @@ PostgreSQL's for connecting and for each statement.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Timer
 
 from fastrpc.cli import configuration
@@ -27,10 +27,8 @@ SLOW_SECONDS = 2.0
 
 def add_database(options: CommandParser) -> None:
     """Add the option that names the guard's database."""
-    options.add_argument(
-        "--database",
-        metavar="URL",
-        help="the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)",
+    options.option(
+        "--database URL", "the guard's database: sqlite:///PATH or postgresql://… (FASTRPC_GUARD_DATABASE)"
     )
 
 
@@ -44,22 +42,16 @@ def guard_database(url: str | None, *, is_quick: bool = True) -> Iterator[Databa
     settings = configuration()
     settings.declare([GUARD_DATABASE])
     settings.export(os.environ)
-    timer = Timer(SLOW_SECONDS, _say)
+    text = "fastrpc: waiting for the guard's database: others use it, or it does not answer"
+    timer = Timer(SLOW_SECONDS, write_line, [text])
     timer.daemon = True
     timer.start()
     try:
-        database = open_database(url or settings[GUARD_DATABASE.name])
-        if not is_quick:
-            timer.cancel()
-        try:
+        with closing(open_database(url or settings[GUARD_DATABASE.name])) as database:
+            if not is_quick:
+                timer.cancel()
             yield database
-        finally:
-            database.close()
     except StorageError as error:
         raise UsageError(str(error)) from None
     finally:
         timer.cancel()
-
-
-def _say() -> None:
-    write_line("fastrpc: waiting for the guard's database: others use it, or it does not answer")

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 
 def why(chosen: Namespace) -> int:
-    """Print the explanation of the record with the id ``chosen.file``; return 1 if there is no such record.
-    Raises UsageError."""
+    """Print the explanation of the record ``chosen.file``; return 1 if it is not there. Raises UsageError."""
     from fastrpc.guard.explanation import explained
 
     if len(chosen.words) > 1:

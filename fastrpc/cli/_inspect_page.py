@@ -7,16 +7,13 @@ It is light or dark as the reader's system is.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from html import escape
+from typing import Any
 
 from fastrpc.cli._catalogue import TITLES, arguments_of, capabilities_of, effect_of, parameters_of, title_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    Entry = dict[str, Any]
+Entry = dict[str, Any]
 
 STYLE = """\
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --paper: #fbfcfd; --card: #fff;

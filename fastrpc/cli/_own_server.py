@@ -21,11 +21,6 @@ from fastrpc.__main__ import main
 sys.exit(main())"""
 
 
-def server_command(arguments: list[str]) -> list[str]:
-    """Return the command line of ``fastrpc serve`` with this interpreter."""
-    return own_command("serve", arguments)
-
-
 def own_command(command: str, arguments: list[str]) -> list[str]:
     """Return the command line of a command of this program with this interpreter."""
     return [sys.executable, "-c", START, command, *arguments]

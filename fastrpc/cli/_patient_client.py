@@ -7,7 +7,9 @@ it at the end. Elsewhere it writes one line once, but not for calls, reads and p
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from time import monotonic
+from typing import Any, TypeVar
 
 from fastrpc.cli._feedback import Feedback
 from fastrpc.client.session import REPORTING
@@ -16,12 +18,7 @@ from fastrpc.diagnostics import write_line
 from fastrpc.errors import RequestTimeout
 from fastrpc.time_limit import TimeLimit
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any, TypeVar
-
-    Result = TypeVar("Result")
+Result = TypeVar("Result")
 
 SLOW_SECONDS = 2.0
 TERMINAL_SECONDS = 1.0
@@ -61,11 +58,9 @@ class PatientClient(SyncClient):
     async def _limited(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         if self._ends_at is None:
             return await self._watched(coroutine)
-        with TimeLimit(max(0.001, self._ends_at - monotonic()), self._late):
+        late = RequestTimeout(f"not done within {self._time_limit:g} s (--time-limit)")
+        with TimeLimit(max(0.001, self._ends_at - monotonic()), lambda: late):
             return await self._watched(coroutine)
-
-    def _late(self) -> RequestTimeout:
-        return RequestTimeout(f"not done within {self._time_limit:g} s (--time-limit)")
 
     async def _watched(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         telling = asyncio.get_running_loop().create_task(

@@ -16,7 +16,6 @@ from fastrpc.errors import FastrpcError, InvalidParams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Lock
-    from collections.abc import Callable
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc.context import Context
@@ -50,7 +49,7 @@ def follow_roots(
                 folder = await _root_of(call.context) if rounds <= ROUNDS else None
                 server.remove_hook(settle)
                 if folder is not None:
-                    _move(server, settings, folder, lambda: _reloaded(settings, environ, options))
+                    _move(server, folder, settings, environ, options)
                 server.settled = True
         if server.tools.get(call.tool) is None:
             raise InvalidParams(f"Unknown tool: {call.tool} (switched off in {os.getcwd()})")
@@ -90,27 +89,21 @@ def path_of(root: Root) -> str | None:
     return os.path.normpath(os.fsdecode(path))
 
 
-def _reloaded(settings: Configuration, environ: dict[str, str], options: dict[str, str]) -> Configuration:
-    """Return the settings for the working directory, with all declarations."""
-    from fastrpc.cli._assemble import toolset_settings
-    from fastrpc.settings import load, settle
-
-    there = load(environ, options=options)
-    there.declare(settings.declared)
-    settle(there, toolset_settings())
-    return there
-
-
-def _move(server: Server, settings: Configuration, folder: str, reload: Callable[[], Configuration]) -> None:
+def _move(
+    server: Server, folder: str, settings: Configuration, environ: dict[str, str], options: dict[str, str]
+) -> None:
     """Change to a folder, with the settings that apply there."""
-    from fastrpc.cli._assemble import switched_on
+    from fastrpc.cli._assemble import switched_on, toolset_settings
+    from fastrpc.settings import load, settle
 
     try:
         os.chdir(folder)
     except OSError as error:
         write_line(f"fastrpc: warning: the client's root {folder!r}: {error.strerror}")
         return
-    there = reload()
+    there = load(environ, options=options)
+    there.declare(settings.declared)
+    settle(there, toolset_settings())
     for warning in there.warnings:
         if warning not in settings.warnings:
             write_line(f"fastrpc: warning: {warning}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from mmap import mmap
 
-from fastrpc.cli._assemble import assemble
 from fastrpc.definitions.registry import settle_or_exit
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
@@ -36,10 +35,7 @@ NEEDING = (
 
 
 def check(options: dict[str, str], given: list[str]) -> None:
-    """Raise UsageError for options that exclude each other, or require another one.
-
-    `given` are the options for HTTP that are present, at least one.
-    """
+    """Raise UsageError for options that exclude or require others. `given`: those for HTTP, at least one."""
     if "--http" not in options:
         raise UsageError(f"{given[0]} is for HTTP: give --http HOST:PORT too")
     for one, other in EXCLUDING:
@@ -57,8 +53,7 @@ def serve(
     *,
     max_body: int | None = None,
 ) -> None:
-    """Serve the server that `make` returns until a signal arrives. `max_body`: in bytes, instead of the
-    setting. Raises UsageError."""
+    """Serve what `make` returns until a signal. `max_body`: bytes, not the setting. Raises UsageError."""
     from fastrpc.transports.http.auth import take
     from fastrpc.transports.http.run import run
     from fastrpc.transports.http.settings import SECRETS, HttpSettings
@@ -113,13 +108,6 @@ def serve(
         return server if serving is None else serving.guarded(server)
 
     run(made, http)
-
-
-def assembled(targets: list[str], settings: Configuration, options: dict[str, str]) -> Server:
-    """Return the server of `fastrpc serve`. Raises UsageError."""
-    server = assemble(targets, settings, name=options.get("--name"))
-    server.load_tools()
-    return server
 
 
 def _token(options: dict[str, str], settings: Configuration) -> str | None:

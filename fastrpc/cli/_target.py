@@ -8,6 +8,7 @@ and converts the errors of a session to one message and an exit code.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 
 from fastrpc.cli import _credentials
 from fastrpc.cli._durations import time_limit
@@ -15,6 +16,7 @@ from fastrpc.cli._own_server import own_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, RequestTimeout, UsageError
+from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,52 +39,36 @@ START_SECONDS = 30.0
 ANSWER_SECONDS = 60.0
 
 
+@dataclass
 class Destination:
     """A server to connect to: `target` and `options` for `fastrpc.Client`, `shown` for messages.
 
     `is_own`: `fastrpc serve` serves it, in a child process. `entry`: its entry in a configuration.
     """
 
-    def __init__(
-        self,
-        target: Any,
-        shown: str,
-        options: dict[str, Any] | None = None,
-        is_own: bool = False,
-        entry: ServerEntry | None = None,
-    ) -> None:
-        self.target = target
-        self.shown = shown
-        self.options = options or {}
-        self.is_own = is_own
-        self.entry = entry
+    target: Any
+    shown: str
+    options: dict[str, Any] = field(default_factory=dict)
+    is_own: bool = False
+    entry: ServerEntry | None = None
 
 
 def add_options(options: CommandParser) -> None:
     """Add the options that every command with a target has."""
-    options.add_argument(
-        "--command", metavar="COMMAND", help="start the server by this command; or give it after --"
-    )
-    options.add_argument(
-        "--config",
-        metavar="FILE",
-        help="the configuration in which a server is named (the nearest .mcp.json)",
-    )
-    options.add_argument("--protocol", metavar="VERSION", help="speak this version (the latest that fits)")
-    options.add_argument(
-        "--guard", metavar="FILE", help="serve a file or module behind this guard (guard.toml)"
-    )
-    options.add_argument(
-        "--timeout",
-        metavar="N",
+    options.option("--command COMMAND", "start the server by this command; or give it after --")
+    options.option("--config FILE", "the configuration in which a server is named (the nearest .mcp.json)")
+    options.option("--protocol VERSION", "speak this version (the latest that fits)")
+    options.option("--guard FILE", "serve a file or module behind this guard (guard.toml)")
+    options.option(
+        "--timeout N",
+        f"seconds for each answer ({START_SECONDS:g} to connect, then {ANSWER_SECONDS:g}; a call 600)",
         type=time_limit,
-        help=f"seconds for each answer ({START_SECONDS:g} to connect, then {ANSWER_SECONDS:g}; a call 600)",
     )
     _credentials.add_options(options)
 
 
 def add_time_limit(options: CommandParser, help: str) -> None:
-    options.add_argument("--time-limit", metavar="SECONDS", type=time_limit, help=help)
+    options.option("--time-limit SECONDS", help, type=time_limit)
 
 
 def parse(
@@ -247,7 +233,7 @@ def converse(
     if not isinstance(where.target, str):
         options["stderr"] = shows_stderr
     limit: float | None = chosen.timeout
-    options["client_info"] = _client_info()
+    options["client_info"] = {"name": "fastrpc-cli", "version": __version__}
     options["start_seconds"] = limit or START_SECONDS
     try:
         target: Any = where.target
@@ -305,9 +291,3 @@ def _reason(where: Destination, error: ConnectionLost, shows_stderr: bool) -> st
     if shows_stderr:
         text = text.partition(LAST_WORDS_BEGIN)[0]
     return text.replace(f"the server {where.target[0]} ", f"the server {where.shown} ", 1)
-
-
-def _client_info() -> dict[str, Any]:
-    from fastrpc.version import __version__
-
-    return {"name": "fastrpc-cli", "version": __version__}

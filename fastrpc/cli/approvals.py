@@ -7,6 +7,7 @@ Invisible characters in arguments are escaped, because a caller chooses them.
 
 from __future__ import annotations
 
+import json
 import sys
 from time import sleep, strftime
 
@@ -83,24 +84,13 @@ def main(arguments: list[str]) -> int:
         "id", metavar="ID", nargs="?", help="the approval, as 'fastrpc approvals list' shows it"
     )
     options.add_argument("pairs", metavar="KEY=VALUE", nargs="*", help="for edit: an argument to change")
-    options.add_argument(
-        "--all",
-        action="store_true",
-        default=None,
-        help="for list: also those that have been decided or have expired",
-    )
-    options.add_argument("--times", metavar="N", help="how often this call may run (1)")
-    options.add_argument(
-        "--for", dest="valid_for", metavar="TIME", help="how long the approval is valid, as 1h (5m)"
-    )
-    options.add_argument(
-        "--prefix", metavar="WORDS", help="approve all shell commands that begin with these words"
-    )
-    options.add_argument(
-        "--comment", metavar="TEXT", help="the reason; the caller of a rejected call gets it"
-    )
+    options.option("--all", "for list: also those that have been decided or have expired", default=None)
+    options.option("--times N", "how often this call may run (1)")
+    options.option("--for TIME", "how long the approval is valid, as 1h (5m)", dest="valid_for")
+    options.option("--prefix WORDS", "approve all shell commands that begin with these words")
+    options.option("--comment TEXT", "the reason; the caller of a rejected call gets it")
     add_database(options)
-    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.option("--json", "as JSON, for programs")
     chosen = options.parse(arguments)
     _check(chosen)
     with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
@@ -152,6 +142,8 @@ def _row(approval: Approval, now: float) -> tuple[str, ...]:
     from fastrpc.guard.approvals.display import visible_name
 
     call = f"{visible_name(approval.name)} {approval.arguments} {approval.extra_params}".rstrip()
+    if len(call) > LONGEST_LISTED:
+        call = f"{call[:LONGEST_LISTED]}… ({len(call) - LONGEST_LISTED:,} more characters: show)"
     return (
         approval.id,
         approval.state_at(now),
@@ -159,16 +151,8 @@ def _row(approval: Approval, now: float) -> tuple[str, ...]:
         approval.risk,
         visible_name(approval.caller),
         visible_name(approval.server),
-        call if len(call) <= LONGEST_LISTED else f"{call[:LONGEST_LISTED]}… {_more(call)}",
+        call,
     )
-
-
-def _more(call: str) -> str:
-    return f"({len(call) - LONGEST_LISTED:,} more characters: show)"
-
-
-def _show(store: ApprovalStore, chosen: Namespace) -> None:
-    _print(store.get(chosen.id), store.clock(), chosen.json)
 
 
 def _approve(store: ApprovalStore, chosen: Namespace) -> None:
@@ -184,19 +168,12 @@ def _approve(store: ApprovalStore, chosen: Namespace) -> None:
 
 
 def _edit(store: ApprovalStore, chosen: Namespace) -> None:
-    """Approve a call with other arguments. They are checked against its schema here, and again before the
-    call runs."""
-    import json
-
+    """Approve a call with other arguments. The schema is checked here, and again before the call runs."""
     from fastrpc.cli._arguments import typed
 
     approval = store.get(chosen.id)
     edited = typed(chosen.pairs, approval.name, json.loads(approval.schema))
     _decide(store, chosen, True, json.dumps(edited, ensure_ascii=False))
-
-
-def _reject(store: ApprovalStore, chosen: Namespace) -> None:
-    _decide(store, chosen, False)
 
 
 def _decide(
@@ -238,16 +215,14 @@ def _watch(store: ApprovalStore, chosen: Namespace) -> None:
                     if asks:
                         _ask(store, approval)
             if shown.has_terminal:
-                shown.draw(f"{_waiting(len(waiting))} ({strftime('%H:%M:%S')}, Ctrl-C ends this)")
+                left = f"{len(waiting)} left for later, no new call waits"
+                state = left if waiting else "no call waits for an approval"
+                shown.draw(f"{state} ({strftime('%H:%M:%S')}, Ctrl-C ends this)")
             sleep(POLL_SECONDS)
     except (KeyboardInterrupt, EOFError):
         return
     finally:
         shown.wipe()
-
-
-def _waiting(count: int) -> str:
-    return f"{count} left for later, no new call waits" if count else "no call waits for an approval"
 
 
 def _ask(store: ApprovalStore, approval: Approval) -> None:
@@ -294,10 +269,10 @@ def _question(approval: Approval) -> str:
 
 ACTIONS: dict[str, Callable[[ApprovalStore, Namespace], None]] = {
     "list": _list,
-    "show": _show,
+    "show": lambda store, chosen: _print(store.get(chosen.id), store.clock(), chosen.json),
     "approve": _approve,
     "edit": _edit,
-    "reject": _reject,
+    "reject": lambda store, chosen: _decide(store, chosen, False),
     "watch": _watch,
 }
 
@@ -326,8 +301,6 @@ def _valid_for(text: str | None) -> float:
 
 
 def _print(approval: Approval, now: float, as_json: bool) -> None:
-    import json
-
     from fastrpc.guard.approvals.binding import indented
     from fastrpc.guard.approvals.display import visible_name
 
@@ -338,7 +311,8 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
     left = f", {max(0, round(approval.expires_at - now))} s left" if found["state"] == "waiting" else ""
     print(f"{approval.id}  {found['state']}{left}")
     name, server, caller = map(visible_name, (approval.name, approval.server, approval.caller))
-    print(f"  {approval.kind} {name} of {server}, risk: {_coloured(approval.risk)}")
+    colour = COLOURS.get(approval.risk) if takes_colours(sys.stdout) else None
+    print(f"  {approval.kind} {name} of {server}, risk: {styled(approval.risk, colour)}")
     print(f"  caller: {caller}, class {visible_name(approval.caller_class)}")
     if approval.rule or approval.reason:
         print(f"  rule: {approval.rule or '-'}{f', {approval.reason}' if approval.reason else ''}")
@@ -355,14 +329,8 @@ def _print(approval: Approval, now: float, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _coloured(risk: str) -> str:
-    return styled(risk, COLOURS.get(risk)) if takes_colours(sys.stdout) else risk
-
-
 def _print_json(value: Any) -> None:
     """Print JSON for programs, in ASCII, since a caller has chosen its characters."""
-    import json
-
     print(json.dumps(value, indent=2))
 
 

@@ -12,10 +12,13 @@ import json
 import os
 import re
 import sys
+from argparse import Namespace
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from heapq import heappop, heappush
 from itertools import islice
+from typing import Any
 
 from fastrpc import globs
 from fastrpc._core.audit_lines import ALPHABET
@@ -28,19 +31,14 @@ from fastrpc.guard.audit import segments
 from fastrpc.guard.audit.records import rfc3339
 from fastrpc.regular_files import open_regular
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
-    Record = dict[str, Any]
-    Entry = tuple[str, bytes]
-    """The time of a line, and the line without its newline."""
+Record = dict[str, Any]
+Entry = tuple[str, bytes]
+"""The time of a line, and the line without its newline."""
 
 FOLDER = "audit"
 """The name of the folder in the state folder."""
 COLUMNS = ("time", "actor", "action", "tool", "outcome", "decision", "risk", "total_us", "id")
+COLUMNS_OF_CSV = (*COLUMNS[:-1], "category", "rule", "policy", "bytes", "id")
 WIDTHS = (24, 16, 12, 24, 14, 8, 8, 8, 0)
 FOLLOW_SECONDS = 0.25
 TAIL = 10
@@ -65,19 +63,6 @@ tail [-f] [-n N] [FILTER…]
        fastrpc audit check PROOF --public-key FILE [--record FILE]"""
 
 
-ACTIONS = {
-    name: (sentence, ())
-    for name, sentence in {
-        "tail": "Print the latest records; with -f, also each new one.",
-        "search": "Print the records that pass the filters; exit code 1 if there are none.",
-        "export": "Write the records that pass the filters, for other programs.",
-        "verify": "Verify the log; exit code 1 if something is wrong.",
-        "prove": "Print a proof that a signed checkpoint covers a record.",
-        "check": "Check a proof; exit code 1 if it is wrong.",
-    }.items()
-}
-
-
 def main(arguments: list[str]) -> int:
     """Run a command of the audit log; return the exit code. Raises UsageError."""
     command, *rest = arguments or [""]
@@ -85,7 +70,8 @@ def main(arguments: list[str]) -> int:
         _whole_parser().parse(arguments)  # --help
     if command not in COMMANDS_OF_AUDIT:
         raise _mistake(command)
-    return COMMANDS_OF_AUDIT[command](rest)
+    run, _ = COMMANDS_OF_AUDIT[command]
+    return run(rest)
 
 
 def _mistake(word: str) -> UsageError:
@@ -98,10 +84,9 @@ def _mistake(word: str) -> UsageError:
 
 def _whole_parser() -> CommandParser:
     description = "Read the audit log: show, search, export or verify it."
-    parser = CommandParser("audit", USAGE, description, EXAMPLES, ACTIONS)
-    parser.add_argument(
-        "--folder", metavar="FOLDER", help="the folder of the log (audit, in FASTRPC_STATE_DIR)"
-    )
+    actions = {name: (sentence, ()) for name, (_, sentence) in COMMANDS_OF_AUDIT.items()}
+    parser = CommandParser("audit", USAGE, description, EXAMPLES, actions)
+    parser.option("--folder FOLDER", "the folder of the log (audit, in FASTRPC_STATE_DIR)")
     return parser
 
 
@@ -111,14 +96,12 @@ def _parser(action: str) -> CommandParser:
 
 def _with_filters(action: str) -> CommandParser:
     parser = _parser(action)
-    parser.add_argument("--category", metavar="GLOB", help="only records of this category")
-    parser.add_argument("--caller", metavar="GLOB", help="only records of this caller (actor)")
-    parser.add_argument("--tool", metavar="GLOB", help="only records of this tool")
-    parser.add_argument("--outcome", metavar="GLOB", help="only records with this outcome")
-    parser.add_argument(
-        "--since", metavar="TIME", help="only records since then: RFC 3339, or how long ago: 90s, 30m, 2h, 7d"
-    )
-    parser.add_argument("--until", metavar="TIME", help="only records before then")
+    parser.option("--category GLOB", "only records of this category")
+    parser.option("--caller GLOB", "only records of this caller (actor)")
+    parser.option("--tool GLOB", "only records of this tool")
+    parser.option("--outcome GLOB", "only records with this outcome")
+    parser.option("--since TIME", "only records since then: RFC 3339, or how long ago: 90s, 30m, 2h, 7d")
+    parser.option("--until TIME", "only records before then")
     return parser
 
 
@@ -133,13 +116,10 @@ def folder_of(chosen: Namespace) -> str:
 
 
 def tail(arguments: list[str]) -> int:
-    """Print the latest records, and with ``-f`` new ones as they are written."""
     parser = _with_filters("tail")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with each new record")
-    parser.add_argument(
-        "-n", metavar="N", type=int, default=TAIL, help=f"print the latest N records ({TAIL})"
-    )
-    parser.add_argument("--json", action="store_true", help="print the lines of the log unchanged (JSON)")
+    parser.option("-n N", f"print the latest N records ({TAIL})", type=int, default=TAIL)
+    parser.option("--json", "print the lines of the log unchanged (JSON)")
     chosen = parser.parse(arguments)
     folder, matches = folder_of(chosen), _filter_of(chosen)
     show = _printer(chosen.json)
@@ -158,22 +138,19 @@ def tail(arguments: list[str]) -> int:
 
 
 def search(arguments: list[str]) -> int:
-    """Print the records that pass the filters; 1 if there are none."""
     parser = _with_filters("search")
-    parser.add_argument("--json", action="store_true", help="print the lines of the log unchanged (JSON)")
-    parser.add_argument("--limit", metavar="N", type=int, help="print at most N records")
+    parser.option("--json", "print the lines of the log unchanged (JSON)")
+    parser.option("--limit N", "print at most N records", type=int)
     chosen = parser.parse(arguments)
     found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
     show = _printer(chosen.json)
-    count = 0
-    for entry in found:
-        if chosen.limit is not None and count >= chosen.limit:
-            break
+    is_empty = True
+    for entry in islice(found, None if chosen.limit is None else max(0, chosen.limit)):
         show(entry)
-        count += 1
-    if not count:
+        is_empty = False
+    if is_empty:
         write_line("fastrpc: no records")
-    return 0 if count else 1
+    return int(is_empty)
 
 
 def export(arguments: list[str]) -> int:
@@ -182,9 +159,7 @@ def export(arguments: list[str]) -> int:
     parser.add_argument(
         "--format", choices=("json", "csv"), default="json", help="json: the lines of the log unchanged"
     )
-    parser.add_argument(
-        "--output", metavar="FILE", help="write to this new file, which only you can read (mode 0600)"
-    )
+    parser.option("--output FILE", "write to this new file, which only you can read (mode 0600)")
     chosen = parser.parse(arguments)
     found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
     if chosen.output is None:
@@ -207,18 +182,9 @@ def export(arguments: list[str]) -> int:
 
 
 def verify(arguments: list[str]) -> int:
-    """Verify the log; 1 if something is wrong."""
     parser = _parser("verify")
-    parser.add_argument(
-        "--public-key", metavar="FILE", help="check signatures with this copy of the public key"
-    )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="compare with this copy of the checkpoints; may be repeated",
-    )
+    parser.option("--public-key FILE", "check signatures with this copy of the public key")
+    parser.option("--checkpoint FILE…", "compare with this copy of the checkpoints; may be repeated")
     chosen = parser.parse(arguments)
     from fastrpc.guard.audit import verify as verifier
 
@@ -229,7 +195,6 @@ def verify(arguments: list[str]) -> int:
 
 
 def prove(arguments: list[str]) -> int:
-    """Print a proof that a signed checkpoint covers a record."""
     parser = _parser("prove")
     parser.add_argument("id", metavar="ID", help="the id of the record")
     chosen = parser.parse(arguments)
@@ -244,13 +209,10 @@ def prove(arguments: list[str]) -> int:
 
 
 def check(arguments: list[str]) -> int:
-    """Check a proof; 1 if it is wrong."""
     parser = _parser("check")
     parser.add_argument("proof", metavar="PROOF", help="the file with the proof")
-    parser.add_argument("--public-key", metavar="FILE", required=True, help="the public key of the log")
-    parser.add_argument(
-        "--record", metavar="FILE", help="a file with the record's line, to check that the proof is of it"
-    )
+    parser.option("--public-key FILE", "the public key of the log", required=True)
+    parser.option("--record FILE", "a file with the record's line, to check that the proof is of it")
     chosen = parser.parse(arguments)
     from fastrpc.guard.audit import verify as verifier
 
@@ -260,13 +222,13 @@ def check(arguments: list[str]) -> int:
         raise UsageError(f"audit check: {error}") from None
 
 
-COMMANDS_OF_AUDIT: dict[str, Callable[[list[str]], int]] = {
-    "tail": tail,
-    "search": search,
-    "export": export,
-    "verify": verify,
-    "prove": prove,
-    "check": check,
+COMMANDS_OF_AUDIT: dict[str, tuple[Callable[[list[str]], int], str]] = {
+    "tail": (tail, "Print the latest records; with -f, also each new one."),
+    "search": (search, "Print the records that pass the filters; exit code 1 if there are none."),
+    "export": (export, "Write the records that pass the filters, for other programs."),
+    "verify": (verify, "Verify the log; exit code 1 if something is wrong."),
+    "prove": (prove, "Print a proof that a signed checkpoint covers a record."),
+    "check": (check, "Check a proof; exit code 1 if it is wrong."),
 }
 
 # --- which records ----------------------------------------------------------------------------------------
@@ -291,8 +253,7 @@ def _time_of(option: str, text: str | None) -> str:
 
 
 def _filter_of(chosen: Namespace) -> Callable[[bytes], bool]:
-    """Return a function that returns whether a line is to be shown. Without filters it accepts the log's
-    lines about missing records, too."""
+    """Return a filter of lines; without options it accepts the log's lines about missing records, too."""
     since, until = _time_of("--since", chosen.since), _time_of("--until", chosen.until)
     globs = (chosen.category, chosen.caller, chosen.tool, chosen.outcome)
     named = zip(("category", "actor", "tool", "outcome"), globs, strict=True)
@@ -332,7 +293,7 @@ def fields_of(line: bytes) -> Record:
 def entries(folder: str, matches: Callable[[bytes], bool], since: str = "") -> Iterator[Entry]:
     """Yield the matching lines of all segments in the order of time. A segment is opened when its first line
     may be the next one. Segments that have not been written after `since` are skipped."""
-    names = (name for name in segments.names_in(folder) if _is_since(folder, name, since))
+    names = (name for name in segments.names_in(folder) if not since or _changed(folder, name) >= since)
     waiting = deque((_earliest(name), name) for name in names)
     heap: list[tuple[str, int, bytes, Iterator[bytes]]] = []
     count = 0
@@ -380,19 +341,14 @@ def _earliest(name: segments.SegmentName) -> str:
     return rfc3339(int(begun.timestamp() * 1000) - SLACK_MILLISECONDS)
 
 
-def _is_since(folder: str, name: segments.SegmentName, since: str) -> bool:
-    if not since:
-        return True
+def _changed(folder: str, name: segments.SegmentName) -> str:
+    """Return an upper bound for the time of a segment's last change, whose resolution may be coarse; "" if
+    retention has dropped it meanwhile."""
     try:
-        return _changed(os.path.join(folder, name.file)) >= since
+        changed = os.stat(os.path.join(folder, name.file)).st_mtime
     except OSError:
-        return False
-
-
-def _changed(path: str) -> str:
-    """Return an upper bound for the time of a file's last change, whose resolution may be coarse. Raises
-    OSError."""
-    return rfc3339(int(os.stat(path).st_mtime * 1000) + SLACK_MILLISECONDS)
+        return ""
+    return rfc3339(int(changed * 1000) + SLACK_MILLISECONDS)
 
 
 def _lines(folder: str, name: segments.SegmentName) -> Iterator[bytes]:
@@ -410,14 +366,9 @@ def _lines(folder: str, name: segments.SegmentName) -> Iterator[bytes]:
 def latest(folder: str, count: int, matches: Callable[[bytes], bool]) -> list[Entry]:
     """Return the latest matching lines, read from the ends of the segments."""
     found: list[Entry] = []
-    changed = []
-    for name in segments.names_in(folder) if count else ():
-        try:
-            changed.append((_changed(os.path.join(folder, name.file)), name))
-        except OSError:
-            pass  # dropped meanwhile
+    changed = [(_changed(folder, name), name) for name in segments.names_in(folder) if count]
     for last, name in sorted(changed, reverse=True):
-        if len(found) >= count and last < found[0][0]:
+        if not last or (len(found) >= count and last < found[0][0]):
             break  # all lines of the remaining files are older
         lines = (line for line in _lines_backwards(os.path.join(folder, name.file)) if matches(line))
         mine = [(_moment(line), line) for line in islice(lines, count)]
@@ -509,14 +460,14 @@ def _printer(as_json: bool) -> Callable[[Entry], None]:
 
 
 def _shown(fields: Record) -> str:
-    kind = fields.get("kind")
-    if kind == "gap":
-        text = f"-- {fields.get('lost')} records are missing here: {fields.get('reason')} --"
-        return f"{_cell(fields.get('time'))}  {_cell(text)}"
-    if kind == "delayed":
-        text = f"-- {fields.get('records')} records above were written late: {fields.get('reason')} --"
-        return f"{_cell(fields.get('time'))}  {_cell(text)}"
-    return _row([_cell(fields.get(name)) for name in COLUMNS])
+    if fields.get("kind") == "gap":
+        what = f"{fields.get('lost')} records are missing here"
+    elif fields.get("kind") == "delayed":
+        what = f"{fields.get('records')} records above were written late"
+    else:
+        return _row(_cell(fields.get(name)) for name in COLUMNS)
+    text = f"-- {what}: {fields.get('reason')} --"
+    return f"{_cell(fields.get('time'))}  {_cell(text)}"
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -541,13 +492,12 @@ def _export(found: Iterator[Entry], form: str, write: Callable[[bytes], object])
     import csv
     from io import StringIO
 
-    columns = _columns_of_csv()
     text = StringIO()
     writer = csv.writer(text)
-    writer.writerow([*columns, "others"])
+    writer.writerow([*COLUMNS_OF_CSV, "others"])
     for _, line in found:
         fields = fields_of(line)
-        row = [_text_of(fields.pop(name, None)) for name in columns]
+        row = [_text_of(fields.pop(name, None)) for name in COLUMNS_OF_CSV]
         for name in ("seq", "prev"):
             fields.pop(name, None)
         writer.writerow([*row, json.dumps(fields, ensure_ascii=False) if fields else ""])
@@ -555,11 +505,6 @@ def _export(found: Iterator[Entry], form: str, write: Callable[[bytes], object])
         text.seek(0)
         text.truncate()
     write(text.getvalue().encode())
-
-
-def _columns_of_csv() -> tuple[str, ...]:
-    others = ("category", "rule", "policy", "bytes")
-    return (*[name for name in COLUMNS if name != "id"], *others, "id")
 
 
 def _text_of(value: Any) -> str:

@@ -8,6 +8,7 @@ code 1 if the remote server could never be used.
 from __future__ import annotations
 
 import os
+from argparse import ArgumentTypeError, Namespace
 
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration, parser
 from fastrpc.cli._credentials import add_options, headers_of, token_in
@@ -15,11 +16,6 @@ from fastrpc.cli._durations import time_limit
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from typing import Any
 
 TOKEN_VARIABLE = "FASTRPC_BRIDGE_TOKEN"
 START_SECONDS = 30.0
@@ -36,10 +32,7 @@ EXAMPLES = f"""\
 def main(arguments: list[str]) -> int:
     """Serve until the client disconnects; return the exit code."""
     options = _parse(arguments)
-    if options.log_level is not None:
-        os.environ["FASTRPC_LOG_LEVEL"] = options.log_level
-    else:
-        os.environ["FASTRPC_LOG_LEVEL"] = configuration()["FASTRPC_LOG_LEVEL"]
+    os.environ["FASTRPC_LOG_LEVEL"] = options.log_level or configuration()["FASTRPC_LOG_LEVEL"]
     from fastrpc.errors import DefinitionError
     from fastrpc.server import Server
 
@@ -76,54 +69,41 @@ def main(arguments: list[str]) -> int:
 
 def _parse(arguments: list[str]) -> Namespace:
     from fastrpc.command_line import described
-    from fastrpc.settings import LOG_LEVELS, parse_seconds
+    from fastrpc.settings import LOG_LEVELS
 
     options = parser("bridge", "URL [OPTION…]", EXAMPLES)
     token = f"The token of the remote server is taken from {TOKEN_VARIABLE}."
     options.epilog = f"{described('', token)}\n\n{options.epilog}"
     options.add_argument("url", metavar="URL", help="the address of the remote server, http or https")
     add_options(options)
-    options.add_argument(
-        "--tls-ca", metavar="FILE", help="trust the certificate authorities in FILE instead of the system's"
-    )
-    options.add_argument("--protocol", metavar="VERSION", help="speak this version with the remote server")
-    options.add_argument(
-        "--timeout",
-        metavar="N",
+    options.option("--tls-ca FILE", "trust the certificate authorities in FILE instead of the system's")
+    options.option("--protocol VERSION", "speak this version with the remote server")
+    options.option(
+        "--timeout N",
+        f"seconds to connect and to list what the server has ({START_SECONDS:g}); calls have no limit",
         type=time_limit,
         default=START_SECONDS,
-        help=f"seconds to connect and to list what the server has ({START_SECONDS:g}); calls have no limit",
     )
-    options.add_argument(
-        "--drain-seconds",
-        metavar="N",
-        type=_checked(parse_seconds),
+    options.option(
+        "--drain-seconds N",
+        f"when the input ends, wait up to N seconds for running calls ({DRAIN_SECONDS:g})",
+        type=_seconds,
         default=DRAIN_SECONDS,
-        help=f"when the input ends, wait up to N seconds for running calls ({DRAIN_SECONDS:g})",
     )
-    options.add_argument(
-        "--log-level",
-        metavar="LEVEL",
-        choices=LOG_LEVELS,
-        help="the lowest level that is logged, to stderr (warning)",
+    options.option(
+        "--log-level LEVEL", "the lowest level that is logged, to stderr (warning)", choices=LOG_LEVELS
     )
-    options.add_argument(
-        "--trace", metavar="FILE", help="append every message received and sent to FILE, secrets masked"
-    )
+    options.option("--trace FILE", "append every message received and sent to FILE, secrets masked")
     return options.parse(arguments)
 
 
-def _checked(function: Any) -> Any:
-    """Return a parser of an option's value for argparse that reports the error message of `function`."""
-    from argparse import ArgumentTypeError
+def _seconds(text: str) -> float:
+    from fastrpc.settings import parse_seconds
 
-    def read(text: str) -> Any:
-        try:
-            return function(text)
-        except ValueError as error:
-            raise ArgumentTypeError(f"{error}, got {text!r}") from None
-
-    return read
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{error}, got {text!r}") from None
 
 
 def token_of(path: str | None) -> str | None:

@@ -49,8 +49,8 @@ def main(arguments: list[str]) -> int:
         nargs="?",
         help="the caller, as 'fastrpc budgets list' and the audit log show it",
     )
-    options.add_argument("--tool", metavar="TOOL", help="only the budgets of this tool")
-    options.add_argument("--json", action="store_true", help="for list: as JSON, for programs")
+    options.option("--tool TOOL", "only the budgets of this tool")
+    options.option("--json", "for list: as JSON, for programs")
     chosen = options.parse(arguments)
     check_action("budgets", chosen.action, ACTIONS)
     if chosen.action == "reset" and chosen.caller is None:

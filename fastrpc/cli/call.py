@@ -77,21 +77,18 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
         help="values become the types of the tool's schema; or one JSON object. A URI in place of TOOL: "
         "read this resource",
     )
-    options.add_argument(
-        "--arguments", metavar="JSON", help="all arguments as one JSON object; -: read it from stdin"
-    )
-    options.add_argument("--resource", metavar="URI", help="read this resource")
-    options.add_argument("--prompt", metavar="NAME", help="get this prompt")
-    options.add_argument("--json", action="store_true", help="print the whole result as the server sent it")
-    options.add_argument("--target", action="append", default=[], help="the same as TARGET; may be repeated")
+    options.option("--arguments JSON", "all arguments as one JSON object; -: read it from stdin")
+    options.option("--resource URI", "read this resource")
+    options.option("--prompt NAME", "get this prompt")
+    options.option("--json", "print the whole result as the server sent it")
+    options.option("--target TARGET…", "the same as TARGET; may be repeated")
     add_options(options)
     add_time_limit(options, CALL_LIMIT)
-    options.add_argument(
-        "--log-level",
-        metavar="LEVEL",
+    options.option(
+        "--log-level LEVEL",
+        "show the server's log messages from this level on (info)",
         choices=LOG_LEVELS,
         default="info",
-        help="show the server's log messages from this level on (info)",
     )
     chosen = options.parse(arguments)
     chosen.option = FORMER if is_former else "--arguments"

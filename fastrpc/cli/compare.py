@@ -9,6 +9,7 @@ starts; 2 for a wrong command line.
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 
@@ -48,31 +49,19 @@ def main(arguments: list[str]) -> int:
 
     arguments, command = split_command(arguments)
     options = parser("compare", USAGE, EXAMPLES)
-    options.add_argument(
-        "--calls", metavar="FILE", help="a JSON file with the calls, reads and prompts to send to both"
+    options.option("--calls FILE", "a JSON file with the calls, reads and prompts to send to both")
+    options.option("--repeat N", "send each of these N times (1)", type=int, default=1)
+    options.option(
+        "--protocol VERSION", f"speak this version ({LATEST_SESSION_VERSION})", default=LATEST_SESSION_VERSION
     )
-    options.add_argument("--repeat", metavar="N", type=int, default=1, help="send each of these N times (1)")
-    options.add_argument(
-        "--protocol",
-        metavar="VERSION",
-        default=LATEST_SESSION_VERSION,
-        help=f"speak this version ({LATEST_SESSION_VERSION})",
-    )
-    options.add_argument(
-        "--timeout",
-        metavar="N",
+    options.option(
+        "--timeout N",
+        f"seconds in which each server must start, and send each answer ({ANSWER_SECONDS:g})",
         type=time_limit,
         default=ANSWER_SECONDS,
-        help=f"seconds in which each server must start, and send each answer ({ANSWER_SECONDS:g})",
     )
-    options.add_argument(
-        "--json", action="store_true", help="print all of both servers and the differences as JSON"
-    )
-    options.add_argument(
-        "--all",
-        action="store_true",
-        help=f"list every place of an intended difference, not only the first {MOST_PLACES}",
-    )
+    options.option("--json", "print all of both servers and the differences as JSON")
+    options.option("--all", f"list every place of an intended difference, not only the first {MOST_PLACES}")
     chosen = options.parse(arguments)
     if not command:
         raise UsageError("compare: a command is needed, such as: fastrpc compare -- python server.py")
@@ -84,8 +73,6 @@ def main(arguments: list[str]) -> int:
 
 def _calls_in(path: str) -> list[dict[str, Any]]:
     """Return the calls of a file. Raises UsageError."""
-    import json
-
     from fastrpc.regular_files import read_regular
     from fastrpc.swap.observation import request_of
 
@@ -186,8 +173,6 @@ def _duration(seconds: float) -> str:
 
 
 def _shown(value: Any) -> str:
-    import json
-
     from fastrpc.swap.comparison import ABSENT
 
     text = repr(value) if value is ABSENT else json.dumps(value, ensure_ascii=False)

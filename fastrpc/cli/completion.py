@@ -7,13 +7,12 @@ contains all options, so pressing Tab does not start Python.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 from fastrpc.cli import COMMANDS, parser, toolset_commands
+from fastrpc.cli._clients import CLIENTS
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXAMPLES = """\
   source <(fastrpc completion bash)                  in ~/.bashrc
@@ -21,6 +20,7 @@ EXAMPLES = """\
   fastrpc completion fish | source                   in ~/.config/fish/config.fish
 """
 OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: ([A-Z]\S*))?(?:\s{2,}(.*))?$")
+CLIENTS_OF_INSTALL = " ".join(CLIENTS)
 FOLDERS = ("DIR",)
 NO_FILES = (
     *("N", "NAME", "LEVEL", "URL", "HOST", "HOST:PORT", "VERSION", "SECONDS", "JSON"),
@@ -29,13 +29,12 @@ NO_FILES = (
 )
 
 
-class Option:
+class Option(NamedTuple):
     """An option in a help text: its name, the name of its value ("" if it has none), its description."""
 
-    def __init__(self, name: str, value: str, description: str) -> None:
-        self.name = name
-        self.value = value
-        self.description = description
+    name: str
+    value: str
+    description: str
 
 
 def main(arguments: list[str]) -> int:
@@ -58,8 +57,9 @@ def _help_of(command: str, others: dict[str, tuple[str, Callable[[list[str]], in
     from contextlib import redirect_stdout, suppress
     from importlib import import_module
 
-    run = others[command][1] if command in others else None
-    if run is None:
+    if command in others:
+        run = others[command][1]
+    else:
         run = import_module(f"fastrpc.cli.{command.replace('-', '_')}").main
     shown = io.StringIO()
     with redirect_stdout(shown), suppress(SystemExit):
@@ -78,9 +78,6 @@ def _options(shown: str) -> list[Option]:
     return found
 
 
-# --- one shell each ---------------------------------------------------------------------------------------
-
-
 def _bash(commands: dict[str, str], options_of: dict[str, list[Option]]) -> str:
     cases = [
         f"        {name}) options='{' '.join(option.name for option in options)}' ;;"
@@ -92,7 +89,7 @@ def _bash(commands: dict[str, str], options_of: dict[str, list[Option]]) -> str:
         cases="\n".join(cases),
         folders="|".join(folders),
         wordless="|".join(wordless),
-        clients=_clients(),
+        clients=CLIENTS_OF_INSTALL,
         shells=" ".join(SHELLS),
     )
 
@@ -119,7 +116,7 @@ def _zsh_action(value: str) -> str:
 def _zsh_argument(command: str) -> str:
     if command == "completion":
         return f":shell:({' '.join(SHELLS)})"
-    return f"1:client:({_clients()})" if command == "install-client" else "*:file:_files"
+    return f"1:client:({CLIENTS_OF_INSTALL})" if command == "install-client" else "*:file:_files"
 
 
 def _fish(commands: dict[str, str], options_of: dict[str, list[Option]]) -> str:
@@ -134,7 +131,7 @@ def _fish(commands: dict[str, str], options_of: dict[str, list[Option]]) -> str:
                 taken = " -x -a '(__fish_complete_directories)'"
             described = _quoted(option.description)
             lines.append(f"complete -c fastrpc -n {within} -l {option.name[2:]}{taken} -d {described}")
-    for name, words in (("install-client", _clients()), ("completion", " ".join(SHELLS))):
+    for name, words in (("install-client", CLIENTS_OF_INSTALL), ("completion", " ".join(SHELLS))):
         lines.append(f"complete -c fastrpc -n '__fish_seen_subcommand_from {name}' -f -a '{words}'")
     return "\n".join(lines) + "\n"
 
@@ -144,12 +141,6 @@ def _by_value(options_of: dict[str, list[Option]]) -> tuple[list[str], list[str]
     everyone = {option.name: option.value for options in options_of.values() for option in options}
     folders = [name for name, value in everyone.items() if value in FOLDERS]
     return folders, [name for name, value in everyone.items() if value in NO_FILES]
-
-
-def _clients() -> str:
-    from fastrpc.cli._clients import CLIENTS
-
-    return " ".join(CLIENTS)
 
 
 def _quoted(text: str) -> str:

@@ -26,19 +26,17 @@ def main(arguments: list[str]) -> int:
     """Print all settings; return 0."""
     options = parser("config", "[--json] [TARGET…]", EXAMPLES)
     options.add_argument("targets", metavar="TARGET", nargs="*", help="file.py, module or module:attribute")
-    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.option("--json", "as JSON, for programs")
     chosen = options.parse(arguments)
     settings = configuration(targets=chosen.targets)
+    from fastrpc.cli import _assemble
+
     if chosen.targets:
-        from fastrpc.cli._assemble import assemble
-
-        assemble(chosen.targets, settings)
+        _assemble.assemble(chosen.targets, settings)
     else:
-        from fastrpc.cli._assemble import read_toolset_settings
-
-        read_toolset_settings(settings, settings["FASTRPC_TOOLSET"])
+        _assemble.read_toolset_settings(settings, settings["FASTRPC_TOOLSET"])
     if chosen.json:
-        import json
+        from fastrpc.cli._catalogue import print_json
 
         shown = {
             value.setting.name: {
@@ -48,7 +46,7 @@ def main(arguments: list[str]) -> int:
             }
             for value in in_order(settings)
         }
-        print(json.dumps(shown, ensure_ascii=False, indent=2))
+        print_json(shown)
     else:
         from fastrpc.cli._catalogue import print_table
 
@@ -58,8 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def in_order(values: Iterable[SettingValue]) -> list[SettingValue]:
-    """Return settings in the order of declaration. A setting with `after` follows the one that it names;
-    switches are last."""
+    """Return settings as declared; one with `after` follows the one that it names, switches are last."""
     shown: list[SettingValue] = []
     switches = []
     place = 0

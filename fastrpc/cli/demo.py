@@ -17,7 +17,7 @@ import time
 from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import toolset_settings
 from fastrpc.cli._contract import load_companion, load_contract
-from fastrpc.cli._own_server import server_command, sheltered_variables
+from fastrpc.cli._own_server import own_command, sheltered_variables
 from fastrpc.client.client import Client
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
@@ -107,7 +107,7 @@ class Conversation:
     def _new_client(self) -> SyncClient:
         """Return a client of a new server, not connected. It uses the protocol version in which servers may
         send requests and notifications at any time."""
-        python, option, code, *arguments = server_command(["--cwd", self.folder])
+        python, option, code, *arguments = own_command("serve", ["--cwd", self.folder])
         return Client.sync(
             [python, option, NOTING.format(path=self._pid_file) + code, *arguments],
             version=LATEST_SESSION_VERSION,
@@ -120,7 +120,7 @@ class Conversation:
 
     def title(self, text: str) -> None:
         """Print a heading."""
-        self._print("\n" + self._colour(text, BOLD))
+        print("\n" + self._colour(text, BOLD), flush=True)
 
     def call(
         self,
@@ -157,10 +157,9 @@ class Conversation:
         self._print_client(tool, arguments)
         try:
             self.client.call_tool(tool, arguments, timeout_seconds=after_seconds)
+            raise ConversationFailed(f"{tool}: was answered before it could be cancelled")
         except RequestTimeout:
             self._print_client("notifications/cancelled", {"reason": "no answer in time"})
-        else:
-            raise ConversationFailed(f"{tool}: was answered before it could be cancelled")
         self._print_client("ping", {})
         begun = time.perf_counter()
         self.client.ping()
@@ -212,12 +211,12 @@ class Conversation:
         for name, answer in content.items():
             choices = ", ".join(fields[name].get("enum", ()))
             self.remark(f"{fields[name].get('title', name)} ({choices})")
-            self._print(f"{self._colour('person', BLUE)}  {answer}")
+            print(f"{self._colour('person', BLUE)}  {answer}", flush=True)
         return content
 
     def remark(self, text: str) -> None:
         """Print an observation by the client that is not a message."""
-        self._print(self._colour(f"        {text}", DIM))
+        print(self._colour(f"        {text}", DIM), flush=True)
 
     def check(self, condition: bool, otherwise: str) -> None:
         """Fail the demo unless `condition` is true."""
@@ -252,21 +251,18 @@ class Conversation:
 
     def _print_client(self, what: str, arguments: dict[str, Any]) -> None:
         shown = "  ".join(f"{key}={_compact(value)}" for key, value in arguments.items())
-        self._print(f"{self._colour('client', BLUE)}  {what}  {shown}".rstrip())
+        print(f"{self._colour('client', BLUE)}  {what}  {shown}".rstrip(), flush=True)
 
     def _print_server(self, text: str, seconds: float, *, failed: bool = False, note: str = "") -> None:
         """Print lines of the server; the elapsed time follows the first line."""
         first, *more = text.split("\n")
         took = f"{_duration(seconds)}{' ' + note if note else ''}"
         speaker = self._colour("server", RED if failed else GREEN)
-        self._print(f"{speaker}  {first.ljust(WIDTH - len(took))}  {self._colour(took, DIM)}")
+        print(f"{speaker}  {first.ljust(WIDTH - len(took))}  {self._colour(took, DIM)}", flush=True)
         for line in more[: LINES_SHOWN - 1]:
-            self._print(f"        {line}")
+            print(f"        {line}", flush=True)
         if len(more) >= LINES_SHOWN:
             self.remark(f"… {len(more) - LINES_SHOWN + 1} more lines")
-
-    def _print(self, text: str) -> None:
-        print(text, flush=True)
 
     def _colour(self, text: str, code: str) -> str:
         return styled(text, code) if self.colours else text
@@ -302,7 +298,7 @@ async def _call_pipelined(variables: dict[str, str]) -> float:
     import asyncio
 
     path = os.path.join(os.path.dirname(__file__), "_demo_server.py")
-    async with Client(server_command([path]), env=variables) as client:
+    async with Client(own_command("serve", [path]), env=variables) as client:
         begun = time.perf_counter()
         results = await asyncio.gather(
             *[client.call_tool("echo", {"text": f"hello {number}"}) for number in range(PIPELINED_CALLS)]

@@ -15,17 +15,14 @@ import signal
 import subprocess
 import time
 from shlex import quote
+from typing import Any
 
 from fastrpc.cli import parser
 from fastrpc.cli._dev_session import ENDED, PROBE, RELOADED, DevSession, kinds_of, read
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, show
-from fastrpc.cli._own_server import server_command
+from fastrpc.cli._own_server import own_command
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 EXAMPLES = """\
   fastrpc dev my_tools.py                                   what a client starts instead of serve
@@ -46,12 +43,8 @@ def main(arguments: list[str]) -> int:
     """Serve until the client disconnects; return 0, or 1 if the file could never be served."""
     options = parser("dev", "[--http HOST:PORT] FILE", EXAMPLES)
     options.add_argument("file", metavar="FILE", help="file.py, or file.py:attribute")
-    options.add_argument(
-        "--http", metavar="HOST:PORT", help="serve over HTTP; a terminal shows the calls (extra view)"
-    )
-    options.add_argument(
-        "--plain", action="store_true", help="with --http: print a line for each message instead of the view"
-    )
+    options.option("--http HOST:PORT", "serve over HTTP; a terminal shows the calls (extra view)")
+    options.option("--plain", "with --http: print a line for each message instead of the view")
     chosen = options.parse(arguments)
     target = chosen.file
     path = target if os.path.isfile(target) else target.rpartition(":")[0]
@@ -82,7 +75,7 @@ class DevServer:
         environment.setdefault("FASTRPC_SECRET", _SECRET)
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            server_command([target]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            own_command("serve", [target]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -174,8 +167,7 @@ class Supervisor:
     def stop(self) -> None:
         for server in (self.server, self.candidate):
             if server is not None:
-                server.leave()
-                self.leaving.append(server)
+                self.dismiss(server)
         while not all(server.gone() for server in self.leaving):
             time.sleep(0.01)
 
@@ -257,19 +249,20 @@ class Supervisor:
 
     def on_client_line(self, line: bytes) -> None:
         show(FROM_CLIENT, read(line))
-        if self.server is None and self.candidate is None:
-            self.on_line_without_server(line)
-            return
-        if self.server is None:
+        if self.server is not None:
+            self.forward(self.server, line)
+        elif self.candidate is not None:
             self.deferred.append(line)
-            return
+        else:
+            self.on_line_without_server(line)
+
+    def forward(self, server: DevServer, line: bytes) -> None:
         forwarded = self.session.from_client(line)
         if forwarded is not None:
-            self.server.unsent += forwarded.rstrip(b"\n") + b"\n"
+            server.unsent += forwarded.rstrip(b"\n") + b"\n"
 
     def on_line_without_server(self, line: bytes) -> None:
-        """Answer a line while no server runs, and none will start before the file changes. Only a handshake
-        can wait."""
+        """Answer a line while no server runs or starts before the file changes; only a handshake can wait."""
         message = read(line)
         if isinstance(message, dict) and message.get("method") in ("initialize", "server/discover"):
             self.deferred.append(line)
@@ -323,9 +316,7 @@ class Supervisor:
             self.changed = ""
         deferred, self.deferred = self.deferred, []
         for line in deferred:
-            forwarded = self.session.from_client(line)
-            if forwarded is not None:
-                candidate.unsent += forwarded.rstrip(b"\n") + b"\n"
+            self.forward(candidate, line)
 
     def drain(self, server: DevServer) -> None:
         """Forward what a server has already written."""
@@ -344,11 +335,8 @@ class Supervisor:
         if forwarded is None:
             return
         answered = self.session.answered
-        message = read(forwarded)
-        if answered is None:
-            show(TO_CLIENT, message)
-        else:
-            show(TO_CLIENT, message, answered.message, time.perf_counter() - answered.began)
+        given = () if answered is None else (answered.message, time.perf_counter() - answered.began)
+        show(TO_CLIENT, read(forwarded), *given)
         self.to_client += forwarded.rstrip(b"\n") + b"\n"
 
     def on_end(self, server: DevServer) -> None:

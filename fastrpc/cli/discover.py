@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import print_json, print_lines
@@ -19,11 +21,6 @@ from fastrpc.diagnostics import write_line
 from fastrpc.errors import FastrpcError, InvalidConfig
 from fastrpc.redaction import MASK, masked
 from fastrpc.terminal.text import plain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 EXAMPLES = """\
   fastrpc discover                                      all clients on this machine
@@ -39,22 +36,21 @@ REFERENCE = re.compile(r"\$\{(?:env:|input:)?[A-Za-z_][A-Za-z0-9_-]{0,100}\}")
 """A reference to a variable without a default value, which could be secret."""
 
 
-class DiscoveredServer:
+class DiscoveredServer(NamedTuple):
     """A server in a configuration file: the client, the file, the project (or ""), the server's name, and its
     entry, or the error in it."""
 
-    def __init__(self, client: str, path: str, project: str, name: str, entry: ServerEntry | str) -> None:
-        self.client = client
-        self.path = path
-        self.project = project
-        self.name = name
-        self.entry = entry
+    client: str
+    path: str
+    project: str
+    name: str
+    entry: ServerEntry | str
 
 
 def main(arguments: list[str]) -> int:
     """Print the configured servers; return 0."""
     options = parser("discover", "[--json]", EXAMPLES)
-    options.add_argument("--json", action="store_true", help="print JSON; values are masked there too")
+    options.option("--json", "print JSON; values are masked there too")
     chosen = options.parse(arguments)
     found = list(_all())
     if chosen.json:
@@ -124,8 +120,8 @@ def _how(entry: ServerEntry | str) -> str:
     parts = [masked(entry.url or shlex.join(entry.target))]
     if entry.cwd is not None:
         parts.append(f"in {_short(entry.cwd)}")
-    for name, value in {**entry.env, **entry.headers}.items():
-        parts.append(f"{name}={_masked_value(value)}")
+    values = _masked_values({**entry.env, **entry.headers})
+    parts += [f"{name}={value}" for name, value in values.items()]
     if not entry.enabled:
         parts.append("(switched off)")
     return plain("  ".join(parts))
@@ -160,13 +156,11 @@ def _masked_arguments(arguments: list[str]) -> list[str]:
 
 
 def _masked_values(values: dict[str, str]) -> dict[str, str]:
-    return {name: _masked_value(value) for name, value in values.items()}
-
-
-def _masked_value(value: str) -> str:
-    """Return a value unchanged if it only refers to variables, else masked."""
-    words = REFERENCE.sub("", value).replace("Bearer", "").strip()
-    return value if not words else MASK
+    """Return values, those masked that do not only refer to variables."""
+    return {
+        name: MASK if REFERENCE.sub("", value).replace("Bearer", "").strip() else value
+        for name, value in values.items()
+    }
 
 
 def _short(path: str) -> str:

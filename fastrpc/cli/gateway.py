@@ -9,19 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.cli import WAITS_FOR_CLIENT, configuration
-from fastrpc.cli.serve import (
-    CALLS_HELP,
-    HTTP_HELP,
-    TLS_HELP,
-    apply,
-    check_appendable,
-    enter,
-    guard_over_stdio,
-    is_for_http,
-    setting_texts,
-    split_arguments,
-)
+from fastrpc.cli import WAITS_FOR_CLIENT, configuration, serve
 from fastrpc.diagnostics import write, write_line
 from fastrpc.errors import InvalidConfig, UsageError
 
@@ -53,11 +41,11 @@ options:
   --guard FILE          guard.toml: who may call which tools, how often, and which calls a person must
                         approve
   --name NAME           the gateway's name, as clients see it
-{CALLS_HELP}  --stats               print each tool's calls, errors, p50 and p99 to stderr
+{serve.CALLS_HELP}  --stats               print each tool's calls, errors, p50 and p99 to stderr
   --json                for status: print JSON
   -h, --help            show this
 
-{HTTP_HELP}{TLS_HELP}
+{serve.HTTP_HELP}{serve.TLS_HELP}
 examples:
   fastrpc gateway
   fastrpc gateway ~/.config/mcp.json --deny '*delete*'
@@ -81,39 +69,30 @@ def main(arguments: list[str]) -> int:
 
         write_help(HELP)
         return 0
-    options, files = split_arguments(arguments, "gateway", OWN_OPTIONS)
-    for_http = is_for_http(options)
-    enter(options.get("--cwd"))
-    settings = configuration(setting_texts(options))
-    apply(settings)
+    options, files = serve.split_arguments(arguments, "gateway", OWN_OPTIONS)
+    for_http = serve.is_for_http(options)
+    serve.enter(options.get("--cwd"))
+    settings = configuration(serve.setting_texts(options))
+    serve.apply(settings)
     if settings["FASTRPC_WORKERS"] > 1:
         raise UsageError("gateway: one process serves, since servers keep state; leave --workers out")
     file = _file_of(files)
     reports: list[StatusReporter] = []
+
+    def make() -> Server:
+        return _server(file, options, settings, reports)
+
     try:
         if for_http:
-            from fastrpc.cli._serve_http import serve
+            from fastrpc.cli import _serve_http
 
-            serve(options, settings, lambda: _server(file, options, settings, reports))
+            _serve_http.serve(options, settings, make)
         else:
-            _serve_stdio(file, options, settings, reports)
+            serve.serve_over_stdio(options, settings, make, lambda: write_line(WAITS_FOR_CLIENT))
     finally:
         for report in reports:
             report.close()
     return 0
-
-
-def _serve_stdio(
-    file: WatchedFile, options: dict[str, str], settings: Configuration, reports: list[StatusReporter]
-) -> None:
-    trace = options.get("--trace")
-    if trace is not None:
-        check_appendable("--trace", trace)
-    server = _server(file, options, settings, reports)
-    guard_over_stdio(options, server)
-    if os.isatty(0):
-        write_line(WAITS_FOR_CLIENT)
-    server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
 
 
 def _file_of(files: list[str]) -> WatchedFile:

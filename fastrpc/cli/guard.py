@@ -51,8 +51,7 @@ ACTIONS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run one action; return 0, or 1 for a call that would not run at once, or for an unknown record. Raises
-    UsageError."""
+    """Run one action; return 0, or 1: it would not run at once, or no such record. Raises UsageError."""
     options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES, ACTIONS)
     options.add_argument(
         "file",
@@ -68,26 +67,15 @@ def main(arguments: list[str]) -> int:
         help="for check: TARGET…, whose tools are checked; for try: TOOL KEY=VALUE…, the call; "
         "for why: FILE, the guard's configuration",
     )
-    options.add_argument(
-        "--as", dest="caller_class", metavar="CLASS", help="for try: the class of the caller"
-    )
-    options.add_argument(
-        "--target",
-        action="append",
-        metavar="TARGET",
-        help="for try: a file or module with the tool; may be repeated",
-    )
-    options.add_argument(
-        "--folder",
-        metavar="FOLDER",
-        help="for why: the folder of the audit log (audit, in FASTRPC_STATE_DIR)",
-    )
-    options.add_argument("--json", action="store_true", help="print JSON, for programs")
+    options.option("--as CLASS", "for try: the class of the caller", dest="caller_class")
+    options.option("--target TARGET…", "for try: a file or module with the tool; may be repeated")
+    options.option("--folder FOLDER", "for why: the folder of the audit log (audit, in FASTRPC_STATE_DIR)")
+    options.option("--json", "print JSON, for programs")
     chosen = options.parse(arguments)
     check_action("guard", chosen.action, ACTIONS)
     if chosen.folder is not None and chosen.action != "why":
         raise UsageError(f"guard {chosen.action}: --folder is for why")
-    if chosen.action != "try" and (chosen.caller_class is not None or chosen.target is not None):
+    if chosen.action != "try" and (chosen.caller_class is not None or chosen.target):
         raise UsageError(f"guard {chosen.action}: --as and --target are for try")
     if chosen.action == "init":
         return _init(chosen)
@@ -140,14 +128,11 @@ def _caller(policy: Policy, caller_class: str | None) -> Caller:
     return Caller("try", caller_class or config.default_class)
 
 
-def _target_of(tool: Any) -> CallTarget:
+def _decision(policy: Policy, caller: Caller, tool: Any) -> tuple[CallTarget, Decision]:
     from fastrpc.guard.guard import CallTarget
 
-    return CallTarget("tool", tool.name, tool.effect, tool.risk)
-
-
-def _decision(policy: Policy, caller: Caller, tool: Any) -> Decision:
-    return policy.decision(caller, policy.class_key(caller), _target_of(tool))
+    target = CallTarget("tool", tool.name, tool.effect, tool.risk)
+    return target, policy.decision(caller, policy.class_key(caller), target)
 
 
 def _check(chosen: Namespace) -> int:
@@ -157,9 +142,9 @@ def _check(chosen: Namespace) -> int:
     rows = []
     budgets: dict[str, dict[tuple[str, str], None]] = {each: {} for each in classes}
     for tool in server.registries.tools:
-        decisions = [_decision(policy, _caller(policy, each), tool) for each in classes]
+        decisions = [_decision(policy, _caller(policy, each), tool)[1] for each in classes]
         for name, decision in zip(classes, decisions, strict=True):
-            budgets[name].update({(about, budget.text): None for about, budget, _ in decision.budgets})
+            budgets[name] |= {(about, budget.text): None for about, budget, _ in decision.budgets}
         rows.append((tool.name, decisions[0].verdict.risk, *(_word(policy, each) for each in decisions)))
     if chosen.json:
         columns = ("tool", "risk", *classes)
@@ -192,7 +177,7 @@ def _try(chosen: Namespace) -> int:
     if not chosen.words:
         raise UsageError("guard try: name the tool")
     name, *pairs = chosen.words
-    server, policy = _loaded(chosen.file, chosen.target or [])
+    server, policy = _loaded(chosen.file, chosen.target)
     tool = server.registries.tools.get(name)
     if tool is None:
         raise UsageError(f"no tool {name}{suggestion(name, [each.name for each in server.registries.tools])}")
@@ -215,8 +200,7 @@ def _judged(policy: Policy, caller: Caller, tool: Any, arguments: dict[str, Any]
     """Return how a call would be decided, as JSON."""
     from fastrpc.guard.policy.decisions import values_of
 
-    target = _target_of(tool)
-    decision = _decision(policy, caller, tool)
+    target, decision = _decision(policy, caller, tool)
     verdict = policy.judge(decision, caller, target, arguments)
     action = "deny" if verdict.action == "deny" else "ask" if policy.asks(verdict) else "allow"
     before = {**values_of(caller, target, policy.base_risk(target)), "args": arguments}

@@ -8,18 +8,7 @@ module.
 
 from __future__ import annotations
 
-from fastrpc.cli import configuration
-from fastrpc.cli.serve import (
-    CALLS_HELP,
-    HTTP_HELP,
-    STATS_HELP,
-    TLS_HELP,
-    apply,
-    enter,
-    is_for_http,
-    setting_texts,
-    split_arguments,
-)
+from fastrpc.cli import configuration, serve
 from fastrpc.errors import UsageError
 
 TYPE_CHECKING = False
@@ -53,9 +42,9 @@ class HttpCommand:
             f"usage: fastrpc {self.command} [OPTION…]\n\n{self._description}\n\n"
             "options:\n"
             "  --cwd DIR             change to the folder DIR first: files are relative to it\n"
-            f"{flags}{CALLS_HELP}{STATS_HELP}"
+            f"{flags}{serve.CALLS_HELP}{serve.STATS_HELP}"
             "  -h, --help            show this\n\n"
-            f"{HTTP_HELP}{TLS_HELP}\nexamples:\n{self._examples}"
+            f"{serve.HTTP_HELP}{serve.TLS_HELP}\nexamples:\n{self._examples}"
         )
 
     def run(self, arguments: list[str], make: Callable[[list[str]], Server], *, max_body: int) -> int:
@@ -67,14 +56,14 @@ class HttpCommand:
             write_help(self.help())
             return 0
         own = dict.fromkeys(self._flags, "")
-        options, rest = split_arguments(arguments, self.command, own, flags=own, without=LEFT_OUT)
+        options, rest = serve.split_arguments(arguments, self.command, own, flags=own, without=LEFT_OUT)
         if rest:
             raise UsageError(f"one argument too many: {rest[0]!r} (see 'fastrpc {self.command} --help')")
         options.setdefault("--http", self._address)
-        is_for_http(options)
-        enter(options.get("--cwd"))
-        settings = configuration(setting_texts(options))
-        apply(settings)
+        serve.is_for_http(options)
+        serve.enter(options.get("--cwd"))
+        settings = configuration(serve.setting_texts(options))
+        serve.apply(settings)
         if settings["FASTRPC_WORKERS"] > 1:
             raise UsageError(f"{self.command}: one process serves: leave FASTRPC_WORKERS out")
         given = [name for name in self._flags if name in options]
@@ -85,7 +74,7 @@ class HttpCommand:
                 server.max_in_flight = settings["FASTRPC_MAX_IN_FLIGHT"]
             return server
 
-        from fastrpc.cli._serve_http import serve
+        from fastrpc.cli import _serve_http
 
-        serve(options, settings, made, max_body=max_body)
+        _serve_http.serve(options, settings, made, max_body=max_body)
         return 0

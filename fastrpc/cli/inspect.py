@@ -32,8 +32,8 @@ EXAMPLES = """\
 def main(arguments: list[str]) -> int:
     """Describe a server; return the exit code. Raises UsageError."""
     options = parser("inspect", "[--json | --html FILE] [TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("--json", action="store_true", help="print everything as the server sent it")
-    options.add_argument("--html", metavar="FILE", help="write an HTML page to FILE; -: to stdout")
+    options.option("--json", "print everything as the server sent it")
+    options.option("--html FILE", "write an HTML page to FILE; -: to stdout")
     chosen, where = parse(options, arguments)
     if chosen.json and chosen.html is not None:
         raise UsageError("give either --json or --html")

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from argparse import Namespace
 
 from fastrpc.cli import parser
+from fastrpc.cli._assemble import name_of
 from fastrpc.cli._client_files import read, write
 from fastrpc.cli._client_formats import ClientProgram, NewEntry
 from fastrpc.cli._clients import CLIENTS
@@ -19,10 +21,6 @@ from fastrpc.cli._extras import extras
 from fastrpc.command_line import suggestion
 from fastrpc.errors import UsageError
 from fastrpc.json_text import NotJson
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 EXAMPLES = """\
   fastrpc install-client claude-code              the agent's tools
@@ -39,7 +37,7 @@ def main(arguments: list[str]) -> int:
     """Change the configuration and print what was done; return 0. Raises UsageError."""
     chosen = _options(arguments)
     client = CLIENTS[chosen.client]
-    name = chosen.name or _name_of(chosen.targets)
+    name = chosen.name or name_of(chosen.targets[:1])
     path = os.path.abspath(chosen.file) if chosen.file else client.path()
     if chosen.print:
         print(f"# {client.title}: {path}")
@@ -66,33 +64,20 @@ def main(arguments: list[str]) -> int:
 
 def _options(arguments: list[str]) -> Namespace:
     """Parse the arguments. Raises UsageError, also for options that exclude each other."""
-    names = "|".join(CLIENTS)
     options = parser("install-client", "CLIENT [TARGET…] [option…]", EXAMPLES)
-    options.add_argument("client", metavar="CLIENT", help=names.replace("|", ", "))
+    options.add_argument("client", metavar="CLIENT", help=", ".join(CLIENTS))
     options.add_argument(
         "targets", metavar="TARGET", nargs="*", help="what to serve; without any, the agent's tools"
     )
-    options.add_argument("--name", help="the server's name in the client (fastrpc, or the first target's)")
-    options.add_argument("--cwd", metavar="DIR", help="the folder in which the client starts the server")
-    options.add_argument(
-        "--env",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an environment variable for the server; may be repeated",
-    )
-    options.add_argument("--http", metavar="URL", help="add a server that already runs at this URL")
-    options.add_argument(
-        "--token-env",
-        metavar="NAME",
-        help="with --http: the client's environment variable that has the token",
-    )
-    options.add_argument(
-        "--token-file", metavar="FILE", help="with --http: the file whose first line is the token"
-    )
-    options.add_argument("--file", help="the configuration file to change, such as a project's")
-    options.add_argument("--print", action="store_true", help="show what would be added, and write nothing")
-    options.add_argument("--remove", action="store_true", help="take the server out again")
+    options.option("--name NAME", "the server's name in the client (fastrpc, or the first target's)")
+    options.option("--cwd DIR", "the folder in which the client starts the server")
+    options.option("--env NAME=VALUE…", "an environment variable for the server; may be repeated")
+    options.option("--http URL", "add a server that already runs at this URL")
+    options.option("--token-env NAME", "with --http: the client's environment variable that has the token")
+    options.option("--token-file FILE", "with --http: the file whose first line is the token")
+    options.option("--file FILE", "the configuration file to change, such as a project's")
+    options.option("--print", "show what would be added, and write nothing")
+    options.option("--remove", "take the server out again")
     chosen = options.parse(arguments)
     if chosen.client not in CLIENTS:
         hint = suggestion(chosen.client, CLIENTS)
@@ -109,14 +94,6 @@ def _options(arguments: list[str]) -> Namespace:
     return chosen
 
 
-def _name_of(targets: list[str]) -> str:
-    """Return the name of a target: that of the file or module, without its extension."""
-    if not targets:
-        return "fastrpc"
-    place = targets[0].partition(":")[0]
-    return os.path.splitext(os.path.basename(place))[0] or "fastrpc"
-
-
 def _entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
     """Return the client's entry for the server."""
     if chosen.http is not None:
@@ -131,8 +108,7 @@ def _entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
 
 
 def _remote_entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
-    """Return the entry for a server over HTTP: its URL, or a `fastrpc bridge` command, which reads the token
-    from a file. Raises UsageError."""
+    """Return a URL's entry: the URL, or a `fastrpc bridge` command with a token file. Raises UsageError."""
     url = _checked_url(chosen.http)
     if chosen.token_env:
         if not chosen.token_env.isidentifier():

@@ -26,7 +26,7 @@ EXAMPLES = """\
 def main(arguments: list[str]) -> int:
     """Print the features of a server; return the exit code. Raises UsageError."""
     options = parser("list", "[--json] [TARGET… | -- COMMAND…]", EXAMPLES)
-    options.add_argument("--json", action="store_true", help="print the descriptors as the server sent them")
+    options.option("--json", "print the descriptors as the server sent them")
     chosen, where = parse(options, arguments)
 
     def work(client: SyncClient) -> int:

@@ -11,14 +11,11 @@ import re
 import shutil
 import sys
 import tempfile
+from argparse import Namespace
 
 from fastrpc.cli import _project_files as files
 from fastrpc.cli import parser
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 EXAMPLES = """\
   fastrpc new notes                     the folder notes, with all files
@@ -37,7 +34,7 @@ def main(arguments: list[str]) -> int:
     """Write the project and print what to do next; return 0. Raises UsageError."""
     options = parser("new", "NAME [OPTION…]", EXAMPLES)
     options.add_argument("name", metavar="NAME", help="of the server, and of the folder that is made")
-    options.add_argument("--folder", metavar="DIR", default="", help="make the folder in DIR (here)")
+    options.option("--folder DIR", "make the folder in DIR (here)", default="")
     for choice, file in (("guard", "guard.toml"), ("docker", "Dockerfile")):
         words = f"write a {file} (the default)"
         options.add_argument(f"--{choice}", action="store_true", default=None, help=words)
@@ -133,15 +130,10 @@ def _write(target: str, texts: dict[str, str]) -> None:
             os.makedirs(os.path.dirname(place), exist_ok=True)
             with open(place, "x", encoding="utf-8") as file:
                 file.write(text)
-        os.chmod(made, 0o777 & ~_mask())
+        mask = os.umask(0)  # it can only be read by setting it
+        os.umask(mask)
+        os.chmod(made, 0o777 & ~mask)
         os.rename(made, target)
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise
-
-
-def _mask() -> int:
-    """Return the process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

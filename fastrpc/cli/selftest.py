@@ -15,7 +15,7 @@ from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import load_toolset, toolset_settings
 from fastrpc.cli._contract import differences, find_module, load_companion, load_contract
 from fastrpc.cli._extras import extras
-from fastrpc.cli._own_server import server_command, sheltered_variables
+from fastrpc.cli._own_server import own_command, sheltered_variables
 from fastrpc.cli._toolset_options import export_toolset_options
 
 TYPE_CHECKING = False
@@ -187,7 +187,7 @@ def check_session(
     with TemporaryDirectory(prefix="fastrpc-selftest-") as folder:
         sheltered = sheltered_variables([tool.name for tool in tools], folder, toolset_settings(toolset))
         variables = {**os.environ, **sheltered}
-        client = Client.sync(server_command([]), version=PROTOCOL, env=variables)
+        client = Client.sync(own_command("serve", []), version=PROTOCOL, env=variables)
         try:
             with client:
                 listed = check_list(report, client, tools)
@@ -203,8 +203,7 @@ def check_session(
 
 
 def check_wire(report: FindingsPrinter, variables: dict[str, str], listed: list[dict[str, Any]]) -> None:
-    """Parse a server's lines with the standard library: fastrpc's client would miss a mistake that its parser
-    and its encoder share."""
+    """Parse a server's lines with the standard library: it shares no mistake with our encoder."""
     import json
     import subprocess
 
@@ -217,7 +216,7 @@ def check_wire(report: FindingsPrinter, variables: dict[str, str], listed: list[
     text = "".join(json.dumps(line) + "\n" for line in lines)
     try:
         done = subprocess.run(
-            server_command([]),
+            own_command("serve", []),
             input=text.encode(),
             stdout=subprocess.PIPE,
             env=variables,
@@ -250,8 +249,7 @@ def check_list(report: FindingsPrinter, client: SyncClient, tools: list[Tool]) -
 
 
 def _is_as_described(listed: dict[str, Any], described: dict[str, Any]) -> bool:
-    """Return whether a tool is listed as its module defines it. More lines may follow its description, such
-    as a list of names."""
+    """Whether a tool is listed as its module defines it; more lines, of names, may follow the description."""
     goes_on = listed["description"].startswith(described["description"] + "\n")
     return listed == described or (
         goes_on and {**listed, "description": described["description"]} == described
@@ -267,6 +265,6 @@ def check_call(report: FindingsPrinter, client: SyncClient, tool: Tool, publishe
             return
         example = {"arguments": {}, "is_error": False, "says": ""}
     result = client.call_tool(tool.name, example["arguments"])
-    condition = result.is_error is example["is_error"] and example["says"] in result.text
+    holds = result.is_error is example["is_error"] and example["says"] in result.text
     shown = result.text.partition("\n")[0][:80]
-    report.check(condition, "call", f"{tool.name}: {shown}", f"{tool.name}: {result.raw}")
+    report.check(holds, "call", f"{tool.name}: {shown}", f"{tool.name}: {result.raw}")

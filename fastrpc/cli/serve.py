@@ -17,7 +17,7 @@ from fastrpc.transports import stdio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from fastrpc.server import Server
     from fastrpc.settings import Configuration
@@ -122,24 +122,21 @@ def main(arguments: list[str]) -> int:
     given = dict(os.environ) if anywhere else {}
     apply(settings)
     if for_http:
-        from fastrpc.cli._serve_http import assembled, serve
+        from fastrpc.cli._serve_http import serve
 
-        serve(options, settings, lambda: assembled(targets, settings, options))
+        serve(options, settings, lambda: assemble(targets, settings, name=options.get("--name")))
         return 0
-    trace = options.get("--trace")
-    if trace is not None:
-        check_appendable("--trace", trace)
-    at_terminal = os.isatty(0)
-    stdio.prepare()  # a target may print while it is imported
-    server = assemble(targets, settings, name=options.get("--name"), later=True)
-    if anywhere:
-        from fastrpc.cli._roots import follow_roots
 
-        follow_roots(server, settings, given, texts)
-    guard_over_stdio(options, server)
-    if at_terminal:
-        _greet(targets)
-    server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
+    def make() -> Server:
+        stdio.prepare()  # a target may print while it is imported
+        server = assemble(targets, settings, name=options.get("--name"), later=True)
+        if anywhere:
+            from fastrpc.cli._roots import follow_roots
+
+            follow_roots(server, settings, given, texts)
+        return server
+
+    serve_over_stdio(options, settings, make, lambda: _greet(targets))
     return 0
 
 
@@ -159,10 +156,13 @@ def is_for_http(options: dict[str, str]) -> bool:
 
 
 def apply(settings: Configuration) -> None:
-    """Export the settings to this process's environment, and begin to log as they say. Raises UsageError."""
+    """Export the settings to this process's environment, and begin to log as they say; the path of the log
+    file is absolute there. Raises UsageError."""
     settings.export(os.environ)
-    if settings["FASTRPC_LOG_FILE"]:
-        _check_log_file(settings["FASTRPC_LOG_FILE"])
+    path = settings["FASTRPC_LOG_FILE"]
+    if path:
+        check_appendable("--log-file", path)
+        os.environ["FASTRPC_LOG_FILE"] = path
 
 
 def split_arguments(
@@ -238,14 +238,6 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
     return anywhere
 
 
-def guard_over_stdio(options: dict[str, str], server: Server) -> None:
-    """Apply the guard of ``--guard``, if it is given, to a server. Raises UsageError."""
-    if "--guard" in options:
-        from fastrpc.guard.serving import GuardedServing
-
-        GuardedServing(options["--guard"], "stdio").guarded(server)
-
-
 def enter(folder: str | None) -> None:
     """Change to the working directory that ``--cwd`` names, if it is given. Raises UsageError."""
     if folder is not None:
@@ -255,17 +247,27 @@ def enter(folder: str | None) -> None:
             raise UsageError(f"--cwd {folder}: {error.strerror}") from None
 
 
-def _check_log_file(path: str) -> None:
-    """Check the log file before anything is logged, and make its path absolute. Raises UsageError."""
-    from fastrpc import diagnostics
+def serve_over_stdio(
+    options: dict[str, str], settings: Configuration, make: Callable[[], Server], greet: Callable[[], None]
+) -> None:
+    """Serve the server that `make` returns, behind the guard of ``--guard``, until the session ends. `greet`
+    writes to a person at a terminal. Raises UsageError."""
+    trace = options.get("--trace")
+    if trace is not None:
+        check_appendable("--trace", trace)
+    at_terminal = os.isatty(0)
+    server = make()
+    if "--guard" in options:
+        from fastrpc.guard.serving import GuardedServing
 
-    check_appendable("--log-file", path)
-    os.environ[diagnostics.FILE_VARIABLE] = path
+        GuardedServing(options["--guard"], "stdio").guarded(server)
+    if at_terminal:
+        greet()
+    server.run(drain_seconds=settings["FASTRPC_DRAIN_SECONDS"], trace=trace, stats="--stats" in options)
 
 
 def check_appendable(option: str, path: str) -> None:
-    """Check, before the session begins, that a file can be appended to. Only the owner can read a new file.
-    Raises UsageError."""
+    """Check that a file can be appended to; a new one is readable by its owner only. Raises UsageError."""
     from fastrpc.regular_files import open_regular
 
     try:

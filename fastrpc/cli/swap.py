@@ -45,18 +45,12 @@ def main(arguments: list[str]) -> int:
     options.add_argument(
         "paths", metavar="FILE|FOLDER", nargs="*", help="a file, or a folder with all its .py files"
     )
-    options.add_argument("--diff", action="store_true", help="show the changes, write nothing")
-    options.add_argument(
-        "--check",
-        action="store_true",
-        help="for CI: write nothing; exit code 1 if a file would change or uses what fastrpc lacks",
+    options.option("--diff", "show the changes, write nothing")
+    options.option(
+        "--check", "for CI: write nothing; exit code 1 if a file would change or uses what fastrpc lacks"
     )
-    options.add_argument(
-        "--force", action="store_true", help="also write files that use something that fastrpc does not have"
-    )
-    options.add_argument(
-        "--run", action="store_true", help="run the command after -- on fastrpc; no file changes"
-    )
+    options.option("--force", "also write files that use something that fastrpc does not have")
+    options.option("--run", "run the command after -- on fastrpc; no file changes")
     chosen = options.parse(arguments)
     if chosen.run:
         return _run(chosen, command)
@@ -65,9 +59,6 @@ def main(arguments: list[str]) -> int:
     if not chosen.paths:
         raise UsageError("swap: a file or a folder is needed, or --run -- COMMAND")
     return _rewrite_all(chosen)
-
-
-# --- running ------------------------------------------------------------------------------------------------
 
 
 NO_PYTHON = ("bun", "bunx", "deno", "docker", "go", "java", "node", "npm", "npx", "podman")
@@ -95,9 +86,6 @@ def _run(chosen: Namespace, command: list[str]) -> int:
         raise UsageError(f"{command[0]}: {error.strerror}") from None
 
 
-# --- rewriting ----------------------------------------------------------------------------------------------
-
-
 def _rewrite_all(chosen: Namespace) -> int:
     """Rewrite all files; return the exit code. Raises UsageError."""
     changed = written = 0
@@ -122,8 +110,8 @@ def _rewrite_all(chosen: Namespace) -> int:
 
 
 def _files(paths: list[str]) -> Iterator[str]:
-    """Yield the files of the command line, and the .py files of its folders, except virtual environments and
-    hidden folders. Raises UsageError."""
+    """Yield the files, and the .py files of folders, except virtual environments and hidden folders. Raises
+    UsageError."""
     for path in paths:
         if not os.path.isdir(path):
             if not os.path.exists(path):

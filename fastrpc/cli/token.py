@@ -52,8 +52,7 @@ OPTIONS = {
 
 def main(arguments: list[str]) -> int:
     """Run one action; return 0. Raises UsageError."""
-    options = _parser()
-    chosen = options.parse(arguments)
+    chosen = _parser().parse(arguments)
     _check(chosen)
     _expires_in(chosen.expires)
     with guard_database(chosen.database) as database:
@@ -71,30 +70,20 @@ def _parser() -> CommandParser:
     options.add_argument(
         "token_id", metavar="ID", nargs="?", help="the 12 characters that follow frpc_ in the token"
     )
-    options.add_argument("--owner", metavar="NAME", help="for create: the owner of the token")
-    options.add_argument(
-        "--class",
+    options.option("--owner NAME", "for create: the owner of the token")
+    options.option(
+        "--class NAME",
+        f"for create: the class that the caller has in guard.toml ({DEFAULT_CLASS})",
         dest="caller_class",
-        metavar="NAME",
-        help=f"for create: the class that the caller has in guard.toml ({DEFAULT_CLASS})",
     )
-    options.add_argument(
-        "--scope",
-        dest="scopes",
-        metavar="SCOPE",
-        action="append",
-        help="for create: a scope of the token; may be repeated",
+    options.option("--scope SCOPE…", "for create: a scope of the token; may be repeated", dest="scopes")
+    options.option(
+        "--expires WHEN",
+        "for create: how long it is valid, as 12h or 30d, or its last day, as 2027-12-31 (for ever)",
     )
-    options.add_argument(
-        "--expires",
-        metavar="WHEN",
-        help="for create: how long it is valid, as 12h or 30d, or its last day, as 2027-12-31 (for ever)",
-    )
-    options.add_argument(
-        "--overlap", metavar="WHEN", help="for rotate: how long the old token stays valid, as 1h (not at all)"
-    )
+    options.option("--overlap WHEN", "for rotate: how long the old token stays valid, as 1h (not at all)")
     add_database(options)
-    options.add_argument("--json", action="store_true", help="as JSON, for programs")
+    options.option("--json", "as JSON, for programs")
     return options
 
 
@@ -103,7 +92,7 @@ def _check(chosen: Namespace) -> None:
     check_action("token", chosen.action, ACTIONS)
     taken = OF_ACTION[chosen.action][1]
     for name, option in OPTIONS.items():
-        if getattr(chosen, name) is not None and name not in taken:
+        if getattr(chosen, name) not in (None, []) and name not in taken:
             raise UsageError(
                 f"token {chosen.action}: {option} is not an option of it (see 'fastrpc token --help')"
             )
@@ -115,14 +104,11 @@ def _check(chosen: Namespace) -> None:
         raise UsageError("token create: --owner NAME is needed")
 
 
-# --- actions ----------------------------------------------------------------------------------------------
-
-
 def _create(store: CallerTokens, chosen: Namespace) -> None:
     record, text = store.create(
         chosen.owner,
         chosen.caller_class or DEFAULT_CLASS,
-        chosen.scopes or (),
+        chosen.scopes,
         _expires_in(chosen.expires),
     )
     _show_new(store, record, text, chosen.json)
@@ -171,9 +157,6 @@ ACTIONS: dict[str, Callable[[CallerTokens, Namespace], None]] = {
 }
 
 
-# --- what is shown ----------------------------------------------------------------------------------------
-
-
 def _show_new(store: CallerTokens, record: TokenRecord, text: str, as_json: bool) -> None:
     """Show a token for the only time. A token that cannot be shown is revoked: no one can have it."""
     try:
@@ -206,9 +189,6 @@ def _described(record: TokenRecord) -> dict[str, Any]:
     }
 
 
-# --- times ------------------------------------------------------------------------------------------------
-
-
 def _seconds(text: str | None, option: str) -> float:
     """Return the seconds of a text such as ``90m``, 0 for None. Raises UsageError."""
     seconds = seconds_in(text or "0s")
@@ -218,8 +198,7 @@ def _seconds(text: str | None, option: str) -> float:
 
 
 def _expires_in(text: str | None) -> float | None:
-    """Return the seconds until a token expires, None if it does not. A date is the last day, UTC. Raises
-    UsageError."""
+    """Return the seconds until a token expires, or None. A date is the last day (UTC). Raises UsageError."""
     if text is None:
         return None
     given = seconds_in(text)

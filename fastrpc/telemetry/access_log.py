@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Iterator
 from threading import Lock
 from time import monotonic
 
@@ -19,10 +20,6 @@ from fastrpc import diagnostics, forks
 from fastrpc._core.access_buffer import AccessBuffer
 from fastrpc.regular_files import LineFile
 from fastrpc.telemetry.drain_thread import DrainThread
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STDERR = "-"
 CAPACITY = 1024 * 1024
@@ -96,7 +93,11 @@ class AccessLog:
             return
         text = self._note_of(self._lost) + lines if self._lost else lines
         try:
-            left = self._to_stderr(text) if self._path is None else self._to_file(self._path, text)
+            left = b""
+            if self._path is None:
+                left = self._to_stderr(text)
+            else:
+                self._found_file(self._path).append(text)
         except (OSError, ValueError) as error:  # ValueError: standard error is closed
             if not self._lost:  # else it has been logged
                 diagnostics.write("error", f"the access log cannot be written: {error}")
@@ -114,11 +115,6 @@ class AccessLog:
         if self._as_json:
             return b'{"time":"%b","dropped":%d}\n' % (now.encode(), lost)
         return b"# %b %d requests are missing here: there was no room for them\n" % (now.encode(), lost)
-
-    def _to_file(self, path: str, lines: bytes) -> bytes:
-        """Append lines to the file; return the rest, which is empty. Raises OSError."""
-        self._found_file(path).append(lines)
-        return b""
 
     def _found_file(self, path: str) -> LineFile:
         """Return the file, opened again if it has been moved. Raises OSError."""
@@ -149,12 +145,10 @@ class AccessLog:
 
 
 def _is_moved(file: LineFile, path: str) -> bool:
-    mine = os.fstat(file.fileno())
     try:
-        there = os.stat(path)
+        return not os.path.samestat(os.stat(path), os.fstat(file.fileno()))
     except FileNotFoundError:
         return True
-    return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
 
 
 def pieces(lines: bytes) -> Iterator[bytes]:

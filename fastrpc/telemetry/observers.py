@@ -82,13 +82,14 @@ class Observers:
         """Return the recorder, ready for all whose calls it records: these, and those of mounted servers.
         Answers are held by one of its own observers at most. Raises DefinitionError."""
         functions = [function for each in all_observers for function in each.functions]
-        wanted = _any(functions, "wants_content")
+        wanted = any(getattr(function, "wants_content", False) for function in functions)
+        may_wait = any(getattr(function, "may_wait", False) for function in functions)
         holders = [function for function in self.functions if hasattr(function, "before_answer")]
         if len(holders) > 1:
             raise DefinitionError("observe: two observers hold answers; one may")
         self.recorder.holder = holders[0].before_answer if holders else None
         self.recorder.keeps_content = wanted
-        self.recorder.on_full = self._make_room if _any(functions, "may_wait") else None
+        self.recorder.on_full = self._make_room if may_wait else None
         capable = all(hasattr(function, "take_batch") for function in functions)
         self._batch = BATCH if capable or not wanted else CONTENT_BATCH
         self._thread.pause_seconds = CONTENT_PAUSE_SECONDS if wanted else PAUSE_SECONDS
@@ -192,8 +193,3 @@ class Observers:
             function(value)
         except Exception as error:
             tracebacks.report(f"observer {getattr(function, '__name__', function)!s} failed", error)
-
-
-def _any(functions: Iterable[Observer], name: str) -> bool:
-    """Return whether one of the functions has a true attribute with this name."""
-    return any(getattr(function, name, False) for function in functions)

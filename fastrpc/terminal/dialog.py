@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+from contextlib import asynccontextmanager
 
 from fastrpc.terminal.device import NoTerminal, size_of
 from fastrpc.terminal.keys import Keys
@@ -20,7 +21,7 @@ from fastrpc.terminal.text import styled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
     from typing import Any
 
     from fastrpc.terminal.choices import Choice
@@ -41,7 +42,7 @@ async def ask(choices: Sequence[Choice], message: str | None = None) -> tuple[st
     Waits until no other menu is shown. Raises `NoTerminal`. Cancelling restores the terminal.
     """
     with RawTerminal() as terminal:
-        async with _TerminalLock():
+        async with _locked_terminal():
             terminal.require_foreground()
             try:
                 return await _Dialog(terminal, Menu(choices, message)).run()
@@ -50,56 +51,39 @@ async def ask(choices: Sequence[Choice], message: str | None = None) -> tuple[st
                 terminal.restore(LEAVE.encode())
 
 
-# ---------------------------------------------------------------------------------------- the lock
-
 _lock: asyncio.Lock | None = None
 _lock_loop: Any = None
 
 
-class _TerminalLock:
-    """Locks the terminal against other menus of this process and of other servers in this session."""
-
-    async def __aenter__(self) -> None:
-        global _lock, _lock_loop
-        loop = asyncio.get_running_loop()
-        if _lock is None or _lock_loop is not loop:
-            _lock, _lock_loop = asyncio.Lock(), loop
-        self._lock = _lock
-        self._session = -1
-        await self._lock.acquire()
+@asynccontextmanager
+async def _locked_terminal() -> AsyncIterator[None]:
+    """Lock the terminal against other menus of this process and of other servers in this session. The
+    session is represented by its leader's directory in /proc, if there is one."""
+    global _lock, _lock_loop
+    loop = asyncio.get_running_loop()
+    if _lock is None or _lock_loop is not loop:
+        _lock, _lock_loop = asyncio.Lock(), loop
+    async with _lock:
         try:
-            await self._lock_session()
-        except BaseException:
-            self._release()
-            raise
-
-    async def _lock_session(self) -> None:
-        """Lock the session's terminal, represented by the session leader's directory in /proc, if there is
-        one."""
-        try:
-            self._session = os.open(f"/proc/{os.getsid(0)}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            session = os.open(f"/proc/{os.getsid(0)}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
+            yield
             return
-        while True:
-            try:
-                fcntl.flock(self._session, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                await asyncio.sleep(LOCK_RETRY_SECONDS)
-            except OSError:
-                return
-            else:
-                return
-
-    async def __aexit__(self, *error: object) -> None:
-        self._release()
-
-    def _release(self) -> None:
-        if self._session >= 0:
-            os.close(self._session)
-        self._lock.release()
+        try:
+            await _lock_session(session)
+            yield
+        finally:
+            os.close(session)
 
 
-# ------------------------------------------------------------------------------------- the dialog
+async def _lock_session(session: int) -> None:
+    while True:
+        try:
+            return fcntl.flock(session, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            await asyncio.sleep(LOCK_RETRY_SECONDS)
+        except OSError:
+            return None
 
 
 class _Dialog:
@@ -163,8 +147,6 @@ class _Dialog:
             self.loop.remove_reader(self.terminal.descriptor)
             self.watching = False
 
-    # --- keys ---
-
     def _on_readable(self) -> None:
         try:
             data = self.terminal.read()
@@ -197,8 +179,6 @@ class _Dialog:
                     self.done.set_result(None)
                 return
         self._draw()
-
-    # --- drawing ---
 
     def _draw(self) -> None:
         """Redraw, as far as the terminal accepts it now."""

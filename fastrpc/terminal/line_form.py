@@ -10,14 +10,11 @@ import asyncio
 import os
 import select
 import sys
+from typing import Any
 
 from fastrpc.errors import DefinitionError
 from fastrpc.terminal.device import NoTerminal, Terminal, drop_input
 from fastrpc.terminal.text import plain, wrapped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 ABSENT = "there is no terminal to ask on"
 POLL_SECONDS = 0.05  # seconds between two polls of the terminal

@@ -51,8 +51,6 @@ class Menu:
             for choice, marked, chosen in zip(self.choices, self.marked, self.chosen, strict=True)
         ]
 
-    # --- keys ---
-
     def press(self, key: str) -> None:
         """Handle a key."""
         if key in ("decline", "cancel"):
@@ -113,8 +111,6 @@ class Menu:
         self._offset = 0
         self._seen = False  # show the beginning of the question first
         self._ranges = []
-
-    # --- drawing ---
 
     def draw(self, columns: int, rows: int) -> list[tuple[str, str]]:
         """Return the screen's lines from the top, each with its role: ``question``, ``marked``, ``option`` or

@@ -7,12 +7,9 @@ import select
 import signal
 import termios
 import time
+from typing import Any
 
 from fastrpc.terminal.device import NoTerminal, Terminal, drop_input
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 RESTORE_SECONDS = 0.2  # seconds that restoring an unresponsive terminal may take
 
@@ -38,8 +35,7 @@ class RawTerminal(Terminal):
         self._mode: list[Any] | None = None
 
     def enter_raw_mode(self) -> None:
-        """Read single keys without echo, Ctrl-C included, and discard what was typed before. Raises
-        `NoTerminal`."""
+        """Read single keys without echo, Ctrl-C too; discard what was typed before. Raises `NoTerminal`."""
         try:
             with StopSignalsBlocked():
                 mode = termios.tcgetattr(self.descriptor)

@@ -6,11 +6,8 @@ the cursor, set the clipboard or hide an option.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from unicodedata import category, combining, east_asian_width
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JOINER = "\u200d"
 EMOJI_FORM = "\ufe0f"
@@ -19,8 +16,7 @@ TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def styled(text: str, code: str | None) -> str:
-    """Return a text with a style, such as ``1;31`` for bold red (ECMA-48, 8.3.117: SGR); without a code, the
-    text as it is."""
+    """Return a text with a style such as ``1;31``, bold red (ECMA-48, 8.3.117: SGR), if there is a code."""
     return f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 

@@ -101,8 +101,6 @@ class Client(clients.Client):
         """The open `Listening` objects."""
         return self._session.listening
 
-    # --- messages -------------------------------------------------------------------------------------
-
     def begin(
         self, method: str, params: dict[str, Any] | None = None
     ) -> tuple[int, asyncio.Future[dict[str, Any]]]:
@@ -117,8 +115,6 @@ class Client(clients.Client):
         self._session.withdraw(request)
         future.cancel()
 
-    # --- tools, resources, prompts --------------------------------------------------------------------
-
     async def tools(self) -> list[Described]:
         """Return the descriptors of all tools, from all pages. Raises RemoteError."""
         return await self.list_tools()
@@ -126,8 +122,7 @@ class Client(clients.Client):
     async def call(
         self, tool: str, /, on_progress: OnNotification | None = None, **arguments: object
     ) -> CallResult:
-        """Call a tool. `on_progress` receives each progress notification. Raises RemoteError for a protocol
-        error."""
+        """Call a tool; `on_progress` gets progress notifications. Raises RemoteError for a protocol error."""
         return await self.call_tool(tool, arguments, on_progress=on_progress)
 
     async def resources(self) -> list[Described]:
@@ -147,8 +142,7 @@ class Client(clients.Client):
         return await self.list_prompts()
 
     async def prompt(self, name: str, /, **arguments: object) -> PromptResult:
-        """Get a prompt. Arguments are strings in MCP; other values are sent as JSON text. Raises
-        RemoteError."""
+        """Get a prompt. Arguments are strings in MCP; others are sent as JSON text. Raises RemoteError."""
         return await self.get_prompt(name, arguments)
 
     async def set_level(self, level: LogLevel) -> None:
