@@ -24,11 +24,9 @@ from fastrpc.guard.cel.functions import (
 from fastrpc.guard.cel.parser import MACROS
 from fastrpc.guard.cel.types import (
     BOOL,
-    DOUBLE,
     DYN,
-    INT,
-    NULL,
     NUMBERS,
+    OF_PYTHON,
     STRING,
     Type,
     join,
@@ -38,7 +36,6 @@ from fastrpc.guard.cel.types import (
 )
 from fastrpc.guard.cel.values import SLOTS
 
-OF_LITERAL = {str: STRING, int: INT, float: DOUBLE, bool: BOOL, type(None): NULL}
 MAPS = ("map", "struct")
 
 
@@ -81,7 +78,7 @@ class _Checker:
     # --- names and members ---
 
     def visit_LiteralNode(self, node: syntax.LiteralNode) -> Type:
-        return OF_LITERAL[type(node.value)]
+        return OF_PYTHON[type(node.value)]
 
     def visit_NameNode(self, node: syntax.NameNode) -> Type:
         if node.name not in self.bound:

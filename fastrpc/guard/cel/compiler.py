@@ -16,12 +16,12 @@ from fastrpc.errors import excerpt
 from fastrpc.guard.cel import syntax
 from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
 from fastrpc.guard.cel.functions import FUNCTIONS, METHODS
+from fastrpc.guard.cel.types import WORDS
 from fastrpc.guard.cel.values import (
     BINARY,
     TRACE,
     UNARY,
     VALUES,
-    WORDS,
     Frame,
     as_bool,
     as_double,

@@ -2,9 +2,8 @@
 
 Values have JSON's types: str, bool, int, float, None, list (or tuple) and dict. Two ints of any size are
 compared exactly, an int and a double as in `widened`; arithmetic whose result has more than 64 bits is an
-error. No value is trusted to have its declared
-type. Each function raises `EvaluationError`, and charges the frame (`spend`) for work that grows with the
-values.
+error. No value is trusted to have its declared type. Each function raises `EvaluationError`, and charges the
+frame (`spend`) for work that grows with the values.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
+from fastrpc.guard.cel.types import NUMBERS, OF_PYTHON, WORDS
 
 MOST_STEPS = 100_000
 """The limit of one evaluation. A step is a node of a macro's body in one iteration, an element that is
@@ -38,26 +38,7 @@ Frame = list[Any]
 """The state of one evaluation: the values, the steps left, the trace (or None), then the slots of macros."""
 VALUES, STEPS, TRACE, SLOTS = 0, 1, 2, 3
 
-KINDS = {
-    str: "string",
-    bool: "bool",
-    int: "int",
-    float: "double",
-    type(None): "null",
-    list: "list",
-    tuple: "list",
-    dict: "map",
-}
-WORDS = {
-    "string": "a string",
-    "bool": "a bool",
-    "int": "an int",
-    "double": "a double",
-    "null": "null",
-    "list": "a list",
-    "map": "a map",
-}
-NUMBERS = ("int", "double")
+KINDS = {**{each: of.kind for each, of in OF_PYTHON.items()}, list: "list", tuple: "list", dict: "map"}
 PLAIN = frozenset((str, int, float, bool))
 """Two values of one of these types are compared as in Python."""
 
