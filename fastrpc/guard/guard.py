@@ -12,14 +12,14 @@ each class what it may call; what they hide does not exist for the class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from typing import Any, Protocol
 
 from fastrpc._core.call_gate import CallGate
-from fastrpc._core.rate_limiter import RateTable
+from fastrpc._core.rate_limiter import RateLimit, RateTable
 from fastrpc.errors import ResourceNotFound
 from fastrpc.guard.policy.budgets import CannotCount, OverBudget
-from fastrpc.guard.policy.config import DENY
+from fastrpc.guard.policy.config import DENY, Rate
 from fastrpc.guard.refusals import (
     ApprovalRejected,
     ApprovalTimedOut,
@@ -32,16 +32,11 @@ from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterator
-    from typing import Protocol
-
     from fastrpc._core.call_info import CallInfo
-    from fastrpc._core.rate_limiter import RateLimit
     from fastrpc.callers import Caller
     from fastrpc.engine.list_filter import ListItem
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.budgets.ledger import Account, Ledger
-    from fastrpc.guard.policy.config import Rate
     from fastrpc.guard.policy.decisions import Decision, Policy, Verdict
     from fastrpc.server import Server
 

@@ -24,7 +24,7 @@ from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
 from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
-from fastrpc.guard.policy.config import Grant
+from fastrpc.guard.policy.config import Grant, GuardConfig
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.regular_files import stamp_of
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
-    from fastrpc.guard.policy.config import GuardConfig
     from fastrpc.server import Server
     from fastrpc.storage.database import Database
     from fastrpc.transports.http.issuers import PrincipalOf

@@ -20,8 +20,8 @@ from functools import partial
 
 from fastrpc._core.audit_lines import CallLines
 from fastrpc.engine.messages import CALLED_BY
-from fastrpc.guard.audit.log import AuditUnavailable
-from fastrpc.guard.audit.records import SaltedHash, fields_json, salted_hash, secrets_seen
+from fastrpc.guard.audit.log import AuditLog, AuditUnavailable
+from fastrpc.guard.audit.records import Record, SaltedHash, fields_json, salted_hash, secrets_seen
 from fastrpc.guard.refusals import AuditFailed
 
 TYPE_CHECKING = False
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from fastrpc.engine.held_answers import LetGo
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.approvals.store import Approval
-    from fastrpc.guard.audit.log import AuditLog
-    from fastrpc.guard.audit.records import Record
     from fastrpc.guard.guard import CallerEntry, Guard
     from fastrpc.guard.policy.decisions import Verdict
 

@@ -17,10 +17,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 from fastrpc._core.audit_lines import ChainLines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fastrpc.guard.audit.signing import Signer
+from fastrpc.guard.audit.signing import Signer
 
 
 class AuditChain(ChainLines):

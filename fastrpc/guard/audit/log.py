@@ -30,11 +30,11 @@ from fastrpc import diagnostics, forks
 from fastrpc._core.audit_lines import CallFields
 from fastrpc.errors import FastrpcError
 from fastrpc.guard.audit import private_folder
-from fastrpc.guard.audit.delivery import Delivery
-from fastrpc.guard.audit.records import RESERVED, Ids, memory_of, rfc3339
+from fastrpc.guard.audit.delivery import Delivery, Target
+from fastrpc.guard.audit.records import RESERVED, Ids, Record, memory_of, rfc3339
 from fastrpc.guard.audit.retention import Retention
 from fastrpc.guard.audit.signing import Signer
-from fastrpc.guard.audit.writer import SegmentLimits, Writer
+from fastrpc.guard.audit.writer import Item, SegmentLimits, Then, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
-    from fastrpc.guard.audit.delivery import Target
-    from fastrpc.guard.audit.records import Record
-    from fastrpc.guard.audit.writer import Item, Then
 
 MODES = ("group", "strict")
 KEY_FILE = "signing-key.pem"

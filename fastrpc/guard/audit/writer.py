@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
 from hashlib import sha256
 from time import monotonic, sleep
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -25,20 +26,13 @@ from fastrpc import diagnostics
 from fastrpc._core.audit_lines import CallFields
 from fastrpc.guard.audit import segments
 from fastrpc.guard.audit.chain import AuditChain
-from fastrpc.guard.audit.records import encoded, new_chain_id, rfc3339
+from fastrpc.guard.audit.records import Record, encoded, new_chain_id, rfc3339
+from fastrpc.guard.audit.signing import Signer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc.guard.audit.records import Record
-    from fastrpc.guard.audit.signing import Signer
-
-    Then = Callable[[str, Exception | None], object]
-    Item = tuple[str, int, Record | CallFields, Then | None]
-    """A record: its id, its time in milliseconds, the record, and what to call when it is on disk. Or the
-    records of many calls: the beginning of their ids, their time, the records, and None."""
+Then = Callable[[str, Exception | None], object]
+Item = tuple[str, int, Record | CallFields, Then | None]
+"""A record: its id, its time in milliseconds, the record, and what to call when it is on disk. Or the
+records of many calls: the beginning of their ids, their time, the records, and None."""
 
 FORMAT = 1
 CHUNK = 4 * 1024 * 1024

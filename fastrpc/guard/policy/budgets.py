@@ -7,16 +7,13 @@ responses, a millionth of a unit of ``[costs]`` or of a tool's declared costs. P
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Container, Mapping
 from decimal import Decimal
+from typing import Any
 
 from fastrpc._core.budget_table import LARGEST_AMOUNT
 from fastrpc.guard.policy import sections
 from fastrpc.guard.policy.patterns import Patterns
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
-    from typing import Any
 
 CALLS, SECONDS, BYTES, COST = range(4)
 """The measures of budgets; `COST` is any unit of ``[costs]``, or of a tool's ``costs=``."""

@@ -19,22 +19,18 @@ Only the secrets that the file names are looked up; `decisions` applies it to th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any
 
 from fastrpc.guard.callers import claims
+from fastrpc.guard.callers.claims import ClaimRule
 from fastrpc.guard.policy import budgets, risks, sections
 from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.audit_section import AuditConfig
+from fastrpc.guard.policy.budgets import Budget
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import Section
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
-    from typing import Any
-
-    from fastrpc.guard.callers.claims import ClaimRule
-    from fastrpc.guard.policy.budgets import Budget
 
 RATE = re.compile(r"\s*([1-9][0-9]{0,8})\s*(?:/|per)\s*(second|minute|hour|day)s?\s*\Z")
 UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}

@@ -11,36 +11,32 @@ order would be correct for both (`check_order`). Pure, over a `GuardConfig` and 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
 from fastrpc._core.budget_table import LARGEST_AMOUNT
+from fastrpc._core.call_gate import Screen
+from fastrpc.callers import Caller
 from fastrpc.guard.cel.errors import EvaluationError
 from fastrpc.guard.policy import risks
 from fastrpc.guard.policy.approval_config import NEVER
-from fastrpc.guard.policy.budgets import CALLS, COST, MILLION
-from fastrpc.guard.policy.config import ALLOW, ASK, DENY, LIST, GuardConfig
+from fastrpc.guard.policy.budgets import CALLS, COST, MILLION, Budget
+from fastrpc.guard.policy.config import ALLOW, ASK, DENY, LIST, Grant, GuardConfig, Rate
 from fastrpc.guard.policy.rules import Rule, rule_for
 from fastrpc.guard.policy.sections import GuardConfigError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
-    from typing import Any, Protocol
+BudgetOfCall = tuple[str, Budget, int]
+"""A budget that counts a call: its tool, "" for all; the budget; and the call's cost in it, 0 if the cost
+is measured, or reported by the tool."""
 
-    from fastrpc._core.call_gate import Screen
-    from fastrpc.callers import Caller
-    from fastrpc.guard.policy.budgets import Budget
-    from fastrpc.guard.policy.config import Grant, Rate
 
-    BudgetOfCall = tuple[str, Budget, int]
-    """A budget that counts a call: its tool, "" for all; the budget; and the call's cost in it, 0 if the cost
-    is measured, or reported by the tool."""
+class PolicyTarget(Protocol):
+    """A tool, resource or prompt that a policy decides about."""
 
-    class PolicyTarget(Protocol):
-        """A tool, resource or prompt that a policy decides about."""
-
-        kind: str
-        name: str
-        effect: str | None
-        risk: str | None
+    kind: str
+    name: str
+    effect: str | None
+    risk: str | None
 
 
 MOST_KEPT, MOST_KEPT_IN_ALL = 4096, 65_536
