@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 
-from fastrpc.callers import current_user
+from fastrpc.callers import Caller, current_user
 from fastrpc.errors import ToolError
 from fastrpc.guard.approvals import at_terminal, extra_params, form
 from fastrpc.guard.approvals.binding import Binding
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.callers import Caller
     from fastrpc.engine.request import Request
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
     from fastrpc.guard.approvals.watching import ApprovalWatcher
