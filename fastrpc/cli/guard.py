@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.callers import Caller
-    from fastrpc.guard.guard import CallTarget
-    from fastrpc.guard.policy.decisions import Decision, Policy
+    from fastrpc.guard.policy.decisions import CallTarget, Decision, Policy
     from fastrpc.server import Server
 
 DESCRIPTION = "Check a guard's configuration, or print or explain its decision; no tool is called."
@@ -141,7 +140,7 @@ def _caller(policy: Policy, caller_class: str | None) -> Caller:
 
 
 def _target_of(tool: Any) -> CallTarget:
-    from fastrpc.guard.guard import CallTarget
+    from fastrpc.guard.policy.decisions import CallTarget
 
     return CallTarget("tool", tool.name, tool.effect, tool.risk)
 

@@ -14,9 +14,8 @@ from fastrpc._core.call_info import CallInfo
 from fastrpc.callers import Caller
 from fastrpc.errors import suggest
 from fastrpc.guard.audit.records import Quoted
-from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy.config import DENY
-from fastrpc.guard.policy.decisions import NOT_EXPOSED, Policy, Verdict, values_of
+from fastrpc.guard.policy.decisions import NOT_EXPOSED, CallTarget, Policy, Verdict, values_of
 from fastrpc.guard.policy.rules import Rule
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import RateExceeded
