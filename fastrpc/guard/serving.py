@@ -100,15 +100,10 @@ class GuardedServing:
         audit = audit_for(self.config)
         webhook = webhook_for(self.config, database)
 
-        def on_event(event: str, asked: CallToApprove, approval: Approval) -> None:
+        def on_event(event: str, of: CallToApprove | Caller, approval: Approval) -> None:
             if audit is not None:
-                audit.approval(event, asked, approval)
-            if event != "used":
-                webhook.send(event, approval)
-
-        def on_gate_event(event: str, caller: Caller, approval: Approval) -> None:
-            if audit is not None:
-                audit.gate(event, caller, approval)
+                note = audit.gate if isinstance(of, Caller) else audit.approval
+                note(event, of, approval)  # type: ignore[arg-type]
             if event != "used":
                 webhook.send(event, approval)
 
@@ -130,7 +125,7 @@ class GuardedServing:
         count_budgets(guard, server, self.config)
         guard.install(server)
         server.runtime.gates = Gates(
-            server.name, approvals, callers.of, lambda: guard.policy.config.approvals, on_gate_event
+            server.name, approvals, callers.of, lambda: guard.policy.config.approvals, on_event
         )
         if self.config.counts_requests:
             from fastrpc.guard.requests import EveryRequest

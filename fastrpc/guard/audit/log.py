@@ -293,7 +293,7 @@ class AuditLog:
             "waiting": self._ids.count - self._all_lost - self._written,
             "lost": self._all_lost,
             "chain": writer.chain.identifier if writer else None,
-            "segment": writer.in_use() if writer else None,
+            "segment": writer.name if writer else None,
             "targets": [delivery.status() for delivery in self._deliveries],
         }
 
@@ -334,7 +334,7 @@ class AuditLog:
                 diagnostics.write("error", "the audit log: a chain has ended by a bug in fastrpc", error)
                 self._abandon(writer, "a bug in fastrpc")
                 sleep(RETRY_SECONDS[1])
-            writer.end()
+            writer.end_segment()
             with self._lock:
                 if self._is_closing and not self._queue:
                     self._thread = self._writer = None
@@ -355,7 +355,7 @@ class AuditLog:
             if number != writer.number or monotonic() >= retention_at:
                 number = writer.number
                 retention_at = monotonic() + RETENTION_SECONDS
-                self._retention.start(writer.in_use())
+                self._retention.start(writer.name)
         if writer.number:
             writer.checkpoint("chain")
             self._commit_all(writer)

@@ -70,7 +70,7 @@ class Grant:
         self.prompts: Patterns | None = take("prompts", _patterns)
         self.rate: Rate | None = take("rate", Rate)
         self.tool_rates: list[tuple[Patterns, Rate]] = take("tool_rates", _tool_rates) or []
-        self.budgets: list[Budget] = take("budget", budgets.reader(None)) or []
+        self.budgets: list[Budget] = take("budget", budgets.of_caller) or []
         self.tool_budgets: list[tuple[Patterns, list[Budget]]] = take("tool_budgets", budgets.of_tools) or []
         self.where = None if section is None else section.error
         if section is not None:
@@ -192,12 +192,6 @@ def _tool_rates(value: Any) -> list[tuple[Patterns, Rate]]:
     return [(Patterns([glob]), Rate(rate)) for glob, rate in value.items()]
 
 
-def _tables(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise ValueError(f"expected an array of tables, got {sections.shown(value)}")
-    return value
-
-
 def _claim_rule(section: Section) -> ClaimRule:
     issuer: str = section.take("issuer", sections.text, "")
     path: tuple[str, ...] = section.needed("claim", claims.path)
@@ -231,8 +225,10 @@ def _tokens(references: References) -> Callable[[Any], list[tuple[str, str]]]:
     """Read ``tokens = [{ id = "claude", token = "{{vault:claude}}", class = "agent" }]``."""
 
     def convert(value: Any) -> list[tuple[str, str]]:
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise ValueError(f"expected an array of tables, got {sections.shown(value)}")
         found = []
-        for number, each in enumerate(_tables(value)):
+        for number, each in enumerate(value):
             try:
                 if set(each) != {"id", "token"}:
                     raise ValueError(
