@@ -112,7 +112,7 @@ class Atoms:
             return _logical(parts, node.operator == "||")
         if isinstance(node, syntax.Unary) and node.operator == "!":
             operand = self._combined(node.operand)
-            return lambda states: _opposite(operand(states))
+            return _conditional(operand, lambda states: False, lambda states: True)
         if isinstance(node, syntax.Conditional):
             return _conditional(*map(self._combined, node.children()))
         if isinstance(node, syntax.LiteralNode) and isinstance(node.value, bool):
@@ -273,10 +273,6 @@ def _conditional(
         return found if isinstance(found, str) else yes(states) if found else no(states)
 
     return outcome
-
-
-def _opposite(state: State) -> State:
-    return state if isinstance(state, str) else not state
 
 
 def _others_of(state: State) -> tuple[bool, ...]:

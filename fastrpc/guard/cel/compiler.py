@@ -112,7 +112,8 @@ class _Compiler:
 
     def two(self, function: Callable[..., Any], left: syntax.Node, right: syntax.Node) -> Run:
         if isinstance(right, syntax.LiteralNode):
-            return two_with_constant(function, self.build(left), right.value)
+            operand, constant = self.build(left), right.value
+            return lambda frame: function(frame, operand(frame), constant)
         return two(function, self.build(left), self.build(right))
 
     def visit_Logical(self, node: syntax.Logical) -> Run:
@@ -120,7 +121,7 @@ class _Compiler:
         settling = node.operator == "||"
         if len(parts) == 2:
             return logical_of_two(parts[0], parts[1], settling, node.operator)
-        return logical(parts, settling, node.operator)
+        return lambda frame: settled(parts, frame, settling, node.operator)
 
     def visit_Conditional(self, node: syntax.Conditional) -> Run:
         condition, yes, no = self.build(node.condition), self.build(node.yes), self.build(node.no)
@@ -147,13 +148,15 @@ class _Compiler:
     def visit_Macro(self, node: syntax.Macro) -> Run:
         parts = [self.build(part) for part in node.parts]
         elements = self.elements(node)
-        if node.name in ("all", "exists"):
-            return quantifier(elements, parts[0], node.name == "exists", node.name)
-        if node.name == "exists_one":
-            return exactly_one(elements, parts[0])
-        if node.name == "filter":
-            return chosen(elements, parts[0], None, "filter")
-        return chosen(elements, parts[0] if len(parts) == 2 else None, parts[-1], "map")
+        condition, name = parts[0], node.name
+        if name in ("all", "exists"):  # settled by an element that is false, or true
+            settling = name == "exists"
+            return lambda frame: settled((condition for _ in elements(frame)), frame, settling, name)
+        if name == "exists_one":
+            return lambda frame: sum(as_bool(condition(frame), name) for _ in elements(frame)) == 1
+        if name == "filter":
+            return chosen(elements, condition, None, name)
+        return chosen(elements, condition if len(parts) == 2 else None, parts[-1], name)
 
     def elements(self, node: syntax.Macro) -> Elements:
         """Return the function that iterates over a macro's range, and for each element sets the slot and
@@ -228,10 +231,6 @@ def two(function: Callable[..., Any], left: Run, right: Run) -> Run:
     return lambda frame: function(frame, left(frame), right(frame))
 
 
-def two_with_constant(function: Callable[..., Any], left: Run, constant: Any) -> Run:
-    return lambda frame: function(frame, left(frame), constant)
-
-
 def equals_text(operand: Run, text: str, wanted: bool) -> Run:
     def run(frame: Frame) -> bool:
         value = operand(frame)
@@ -252,11 +251,6 @@ def one_of_texts(operand: Run, texts: frozenset[str]) -> Run:
     return run
 
 
-def logical(parts: list[Run], settling: bool, operator: str) -> Run:
-    """Return ``||`` (settled by a true operand) or ``&&`` (by a false one)."""
-    return lambda frame: settled(parts, frame, settling, operator)
-
-
 def settled(parts: Iterable[Run], frame: Frame, settling: bool, doing: str) -> bool:
     """Return `settling` if a part has that value, even if parts before it fail; else the other value."""
     failure: EvaluationError | None = None
@@ -274,7 +268,8 @@ def settled(parts: Iterable[Run], frame: Frame, settling: bool, doing: str) -> b
 
 
 def logical_of_two(left: Run, right: Run, settling: bool, operator: str) -> Run:
-    """Return `logical` for two operands, without a loop if the left one does not fail."""
+    """Return ``||`` (settled by a true operand) or ``&&`` (by a false one) of two operands,
+    without a loop if the left one does not fail."""
 
     def run(frame: Frame) -> bool:
         try:
@@ -316,18 +311,6 @@ def map_of_entries(entries: list[tuple[Run, Run]]) -> Run:
 # --- macros -----------------------------------------------------------------------------------------------
 
 Elements = Callable[[Frame], Iterator[Any]]
-
-
-def quantifier(elements: Elements, condition: Run, settling: bool, name: str) -> Run:
-    """Return ``exists`` (settled by an element that is true) or ``all`` (by one that is false)."""
-    return lambda frame: settled((condition for _ in elements(frame)), frame, settling, name)
-
-
-def exactly_one(elements: Elements, condition: Run) -> Run:
-    def run(frame: Frame) -> bool:
-        return sum(as_bool(condition(frame), "exists_one") for _ in elements(frame)) == 1
-
-    return run
 
 
 def chosen(elements: Elements, condition: Run | None, value: Run | None, name: str) -> Run:

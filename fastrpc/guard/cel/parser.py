@@ -85,13 +85,10 @@ class _Parser:
     def binary(self, least: int) -> syntax.Node:
         """Parse operands and operators of at least this precedence, from left to right."""
         left = self.unary()
-        while (level := self.precedence()) >= least:
+        while (level := PRECEDENCE.get(self.token.text, 0)) >= least:
             operator = self.next()
             left = self.joined(operator, left, self.binary(level + 1))
         return left
-
-    def precedence(self) -> int:
-        return PRECEDENCE.get(self.token.text, 0)
 
     def joined(self, operator: Token, left: syntax.Node, right: syntax.Node) -> syntax.Node:
         span = left.start, right.end, operator.start

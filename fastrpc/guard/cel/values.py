@@ -134,10 +134,6 @@ def widened(number: int | float) -> int | float:
     return float(number) if SMALLEST_INT <= number <= LARGEST_INT else number
 
 
-def unequal(frame: Frame, left: Any, right: Any) -> bool:
-    return not equal(frame, left, right)
-
-
 ORDERED = ({"int"}, {"double"}, {"int", "double"}, {"string"}, {"bool"})
 ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -286,10 +282,6 @@ def negative(frame: Frame, value: Any) -> Any:
     return limited(-value) if kind == "int" else -value
 
 
-def opposite(frame: Frame, value: Any) -> bool:
-    return not as_bool(value, "!")
-
-
 def as_bool(value: Any, doing: str) -> bool:
     """Return a value that must be a bool."""
     if value is True or value is False:
@@ -297,10 +289,13 @@ def as_bool(value: Any, doing: str) -> bool:
     raise EvaluationError(f"{doing}: expected a bool, not {words_of(value)}")
 
 
-UNARY: dict[str, Callable[[Frame, Any], Any]] = {"-": negative, "!": opposite}
+UNARY: dict[str, Callable[[Frame, Any], Any]] = {
+    "-": negative,
+    "!": lambda frame, value: not as_bool(value, "!"),
+}
 BINARY: dict[str, Callable[[Frame, Any, Any], Any]] = {
     "==": equal,
-    "!=": unequal,
+    "!=": lambda frame, left, right: not equal(frame, left, right),
     **{symbol: ordering(symbol) for symbol in ORDER},
     "in": contained,
     "+": add,
