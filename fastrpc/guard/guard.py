@@ -338,15 +338,12 @@ class Guard:
     def _not_allowed(self, call: CallInfo, decision: Decision, verdict: Verdict) -> BaseException:
         version = call.context.protocol_version
         if decision.is_hidden and self.policy.config.hides and call.kind == "resource":
-            return ResourceNotFound(call.name, self._hint_for(call), legacy=version != STATELESS)
+            hint = ""
+            if self._server is not None:
+                runtime = self._server.runtime
+                hint = runtime.filters.hint_for(call.principal, runtime.registries.resources, call.name)
+            return ResourceNotFound(call.name, hint, legacy=version != STATELESS)
         return NotAllowed(_why(call, verdict), version, rule=verdict.rule)
-
-    def _hint_for(self, call: CallInfo) -> str:
-        """Return the suggestion in an error about an unknown resource."""
-        if self._server is None:
-            return ""
-        runtime = self._server.runtime
-        return runtime.filters.hint_for(call.principal, runtime.registries.resources, call.name)
 
     def _refused(
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException

@@ -155,7 +155,7 @@ class AuditLog:
         """
         if not record.keys().isdisjoint(RESERVED):
             raise ValueError(f"the names {', '.join(sorted(RESERVED))} are the audit log's own")
-        now = time_ns() // 1_000_000
+        now = _now()
         size = memory_of(record, self._most_bytes)
         with self._lock:
             identifier = self._ids.next(now)
@@ -175,21 +175,18 @@ class AuditLog:
         taken are counted. Waits for room, at most `PATIENCE_SECONDS` while the disk is slow. Thread-safe."""
         for record in records:
             self._wait_for_room()
-            if isinstance(record, CallFields):
-                self._append_calls(record)
-            else:
+            if not isinstance(record, CallFields):
                 with suppress(AuditUnavailable):
                     self.append(record)
-
-    def _append_calls(self, calls: CallFields) -> None:
-        now = _now()
-        with self._lock:
-            head, calls.first = self._ids.reserve(now, calls.count)
-            if self._takes_records():
-                self._accept((head, now, calls, None), calls.memory, calls.count)
-            else:
-                self._lose(now, self._failure or "the queue is full", calls.count)
-                self._wake()
+                continue
+            now = _now()
+            with self._lock:
+                head, record.first = self._ids.reserve(now, record.count)
+                if self._takes_records():
+                    self._accept((head, now, record, None), record.memory, record.count)
+                else:
+                    self._lose(now, self._failure or "the queue is full", record.count)
+                    self._wake()
 
     def _takes_records(self) -> bool:
         """Return whether a record can be taken."""
