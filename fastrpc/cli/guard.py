@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.callers import Caller
-    from fastrpc.guard.guard import CallTarget
-    from fastrpc.guard.policy.decisions import Decision, Policy
+    from fastrpc.guard.policy.decisions import CallTarget, Decision, Policy
     from fastrpc.server import Server
 
 DESCRIPTION = "Check a guard's configuration, or print or explain its decision; no tool is called."
@@ -129,7 +128,7 @@ def _caller(policy: Policy, caller_class: str | None) -> Caller:
 
 
 def _decision(policy: Policy, caller: Caller, tool: Any) -> tuple[CallTarget, Decision]:
-    from fastrpc.guard.guard import CallTarget
+    from fastrpc.guard.policy.decisions import CallTarget
 
     target = CallTarget("tool", tool.name, tool.effect, tool.risk)
     return target, policy.decision(caller, policy.class_key(caller), target)

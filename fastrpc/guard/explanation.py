@@ -11,7 +11,7 @@ from fastrpc.callers import Caller, owner_of
 from fastrpc.engine.messages import CALLED_BY
 from fastrpc.guard import cel
 from fastrpc.guard.callers import claims
-from fastrpc.guard.guard import CallTarget
+from fastrpc.guard.policy.decisions import CallTarget
 from fastrpc.guard.policy.rules import CALLER, TOOL
 from fastrpc.guard.reasons import lacking
 

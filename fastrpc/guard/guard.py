@@ -12,14 +12,15 @@ each class what it may call; what they hide does not exist for the class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from fastrpc._core.call_gate import CallGate
-from fastrpc._core.rate_limiter import RateTable
+from fastrpc._core.rate_limiter import RateLimit, RateTable
 from fastrpc.errors import ResourceNotFound
 from fastrpc.guard.policy.budgets import CannotCount, OverBudget
-from fastrpc.guard.policy.config import DENY
+from fastrpc.guard.policy.config import DENY, Rate
+from fastrpc.guard.policy.decisions import CallTarget, Decision, Policy, Verdict
 from fastrpc.guard.refusals import (
     ApprovalRejected,
     ApprovalTimedOut,
@@ -32,17 +33,11 @@ from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterator
-    from typing import Protocol
-
     from fastrpc._core.call_info import CallInfo
-    from fastrpc._core.rate_limiter import RateLimit
     from fastrpc.callers import Caller
     from fastrpc.engine.list_filter import ListItem
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.budgets.ledger import Account, Ledger
-    from fastrpc.guard.policy.config import Rate
-    from fastrpc.guard.policy.decisions import Decision, Policy, Verdict
     from fastrpc.server import Server
 
     Approve = Callable[[CallToApprove], Awaitable[dict[str, Any]]]
@@ -65,15 +60,12 @@ BUDGET_KEY = "fastrpc/budget"
 """The key in a result's ``_meta`` for budgets that are nearly used up."""
 
 
-class CallerClass:
+class CallerClass(NamedTuple):
     """Callers for whom the policy's decisions are the same: `key` is what they have in common, `caller` one
     of them."""
 
-    __slots__ = ("caller", "key")
-
-    def __init__(self, key: Hashable, caller: Caller) -> None:
-        self.key = key
-        self.caller = caller
+    key: Hashable
+    caller: Caller
 
 
 class CallerEntry:
@@ -88,22 +80,6 @@ class CallerEntry:
         self.caller_class = caller_class
         self.decisions: dict[str, tuple[Decision, tuple[RateLimit, ...]]] = {}
         self.accounts: dict[str, Account] = {}
-
-
-class CallTarget:
-    """A tool, resource or prompt that is called or listed."""
-
-    __slots__ = ("effect", "kind", "name", "risk")
-
-    def __init__(self, kind: str, name: str, effect: str | None, risk: str | None = None) -> None:
-        self.kind = kind
-        self.name = name
-        self.effect = effect
-        self.risk = risk
-
-    @classmethod
-    def of_call(cls, call: CallInfo) -> CallTarget:
-        return cls(call.kind, call.name, call.effect, call.risk)
 
 
 class Guard:
@@ -126,7 +102,7 @@ class Guard:
         is_recorded: bool = False,
         durable: Durable | None = None,
     ) -> None:
-        self._policy = policy
+        self.policy = policy
         self._caller_of = caller_of
         self._approve = approve
         self._rates = rates or RateTable()
@@ -141,10 +117,6 @@ class Guard:
         self._classes: dict[Hashable, CallerClass] = {}
         self._server: Server | None = None
 
-    @property
-    def policy(self) -> Policy:
-        return self._policy
-
     def install(self, server: Server) -> None:
         """Apply the guard to all calls of a server, and to its lists."""
         self._server = server
@@ -152,7 +124,11 @@ class Guard:
         guards = server.runtime.guards
         guards.insert(0, guards.pop())  # first, so that it has seen every call that a guard refuses
         server.runtime.rechecks.append(self._check_again)
-        server.filter_lists(self._shows, self._class_of, enforced=self._policy.config.hides)
+        server.filter_lists(
+            self._shows,
+            lambda principal: self.entry(principal).caller_class,
+            enforced=self.policy.config.hides,
+        )
         server.list_filters[-1].refusal = self._refusal_to_notify
         server.list_filters[-1].announces_changes = True  # in `use` and `forget`
         server.runtime.caller_of = self._caller_of
@@ -162,7 +138,7 @@ class Guard:
     def use(self, policy: Policy) -> None:
         """Use another policy from now on, and notify the clients whose lists have changed."""
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
-        self._policy = policy
+        self.policy = policy
         self._forget_entries()
         if self._server is not None:
             self._server.lists_changed(
@@ -191,7 +167,8 @@ class Guard:
         for limit in limits:
             wait = limit.take()
             if wait:
-                self._give_back(limits, limit)
+                for taken in limits[: limits.index(limit)]:
+                    taken.give_back()
                 error = _too_often(call.context.protocol_version, wait)
                 error.about, error.rate = decision.rates[limits.index(limit)]
                 raise self._refused(call, entry, decision.verdict, error)
@@ -217,10 +194,10 @@ class Guard:
         if not decision.needs_judging:
             return _at_once() if self._reserve(call, entry, decision, decision.verdict) else None
         target = CallTarget.of_call(call)
-        verdict = self._policy.judge(decision, entry.caller, target, call.arguments)
+        verdict = self.policy.judge(decision, entry.caller, target, call.arguments)
         if verdict.action == DENY:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
-        if self._policy.asks(verdict):
+        if self.policy.asks(verdict):
             return self._asked(call, entry, decision, verdict)
         if self._is_recorded and not verdict.says_the_same_as(decision.verdict):
             self._state(call, verdict)
@@ -232,7 +209,7 @@ class Guard:
 
         if self._approve is None:
             self._approve = Approvals(self._server.name if self._server is not None else "")
-        policy, schema = self._policy, self._schema(call)
+        policy, schema = self.policy, self._schema(call)
         asked = CallToApprove(
             call,
             entry.caller,
@@ -272,10 +249,10 @@ class Guard:
         decision = self._decision_for(entry.caller_class, target)
         if not decision.rules:
             return
-        verdict = self._policy.judge(decision, entry.caller, target, call.bound_arguments())
+        verdict = self.policy.judge(decision, entry.caller, target, call.bound_arguments())
         if verdict.action == DENY:
             raise self._refused_late(call, entry, verdict, self._not_allowed(call, decision, verdict))
-        if self._policy.asks(verdict):
+        if self.policy.asks(verdict):
             error = ApprovalRejected(
                 f"{call.name} does not run: a hook or middleware of the server has changed its arguments, "
                 "and with these it needs an approval",
@@ -294,7 +271,7 @@ class Guard:
     def _state(self, call: CallInfo, verdict: Verdict, approval: str = "") -> None:
         """Store the decision about this call in particular in its record. The guard of another server, where
         this one is mounted, stores its own."""
-        fields = {"risk": verdict.risk, "policy": self._policy.version}
+        fields = {"risk": verdict.risk, "policy": self.policy.version}
         if verdict.rule:
             fields["rule"] = verdict.rule
         if approval:
@@ -340,7 +317,7 @@ class Guard:
     ) -> None:
         """Raise ApprovalRejected if a call has changed since the person was asked about it."""
         changed = ""
-        if self._policy.version != policy.version:
+        if self.policy.version != policy.version:
             changed = "the policy has changed"
         elif self._caller_of(call.principal) != entry.caller:
             changed = "the caller's token has changed"
@@ -360,31 +337,19 @@ class Guard:
 
     def _not_allowed(self, call: CallInfo, decision: Decision, verdict: Verdict) -> BaseException:
         version = call.context.protocol_version
-        if decision.is_hidden and self._policy.config.hides and call.kind == "resource":
-            return ResourceNotFound(call.name, self._hint_for(call), legacy=version != STATELESS)
+        if decision.is_hidden and self.policy.config.hides and call.kind == "resource":
+            hint = ""
+            if self._server is not None:
+                runtime = self._server.runtime
+                hint = runtime.filters.hint_for(call.principal, runtime.registries.resources, call.name)
+            return ResourceNotFound(call.name, hint, legacy=version != STATELESS)
         return NotAllowed(_why(call, verdict), version, rule=verdict.rule)
-
-    def _hint_for(self, call: CallInfo) -> str:
-        """Return the suggestion in an error about an unknown resource."""
-        if self._server is None:
-            return ""
-        runtime = self._server.runtime
-        return runtime.filters.hint_for(call.principal, runtime.registries.resources, call.name)
 
     def _refused(
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException
     ) -> BaseException:
         self._expect("refused", call, entry)
-        if self._on_refusal is not None:
-            self._on_refusal(call, entry.caller, verdict, error)
-        return error
-
-    @staticmethod
-    def _give_back(limits: tuple[RateLimit, ...], refused: RateLimit) -> None:
-        for limit in limits:
-            if limit is refused:
-                return
-            limit.give_back()
+        return self._refused_late(call, entry, verdict, error)
 
     # --- caches -------------------------------------------------------------------------------------------
 
@@ -402,7 +367,7 @@ class Guard:
             self._forget_entries()
         generation = self.generation
         caller = self._caller_of(principal)
-        key = self._policy.class_key(caller)
+        key = self.policy.class_key(caller)
         caller_class = self._classes.setdefault(key, CallerClass(key, caller))
         found = self._entries[principal] = CallerEntry(caller, caller_class)
         if self.generation == generation:
@@ -448,7 +413,7 @@ class Guard:
         return decision, limits
 
     def _decision_for(self, caller_class: CallerClass, target: CallTarget) -> Decision:
-        return self._policy.decision(caller_class.caller, caller_class.key, target)
+        return self.policy.decision(caller_class.caller, caller_class.key, target)
 
     def _limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
         return self._rates.limit(
@@ -457,7 +422,7 @@ class Guard:
 
     def _registry_changed(self) -> None:
         """Clear the decisions: a name may refer to something else now."""
-        self._policy.forget()
+        self.policy.forget()
         self.generation += 1
         self._entries = {}
         self._gate.close()
@@ -471,9 +436,6 @@ class Guard:
 
     # --- lists --------------------------------------------------------------------------------------------
 
-    def _class_of(self, principal: str) -> CallerClass:
-        return self.entry(principal).caller_class
-
     def _shows(self, caller_class: CallerClass, item: ListItem) -> bool:
         target = CallTarget(item.kind, item.uri or item.name, item.effect, item.risk)
         return not self._decision_for(caller_class, target).is_hidden
@@ -481,7 +443,7 @@ class Guard:
     def _refusal_to_notify(self, caller_class: CallerClass, uri: str, version: str) -> BaseException | None:
         """Return the error for callers who subscribe to a resource that they may not read."""
         decision = self._decision_for(caller_class, CallTarget("resource", uri, None))
-        if decision.is_allowed or (decision.is_hidden and self._policy.config.hides):  # which does not exist
+        if decision.is_allowed or (decision.is_hidden and self.policy.config.hides):  # which does not exist
             return None
         return NotAllowed(f"resource {uri} is not allowed", version)
 
@@ -555,11 +517,7 @@ def _why(call: CallInfo, verdict: Verdict) -> str:
 
 def _too_often(version: str, wait_ns: int) -> RateExceeded:
     seconds = max(1, -(-wait_ns // 1_000_000_000))
-    return RateExceeded(
-        f"Rate limit exceeded; retry in {seconds} s",
-        version,
-        retry_after_seconds=seconds,
-    )
+    return RateExceeded(f"Rate limit exceeded; retry in {seconds} s", version, retry_after_seconds=seconds)
 
 
 def _over_budget(call: CallInfo, error: OverBudget) -> BudgetExceeded:

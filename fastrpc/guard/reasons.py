@@ -8,24 +8,19 @@ compiles its atoms.
 
 from __future__ import annotations
 
+from typing import Any
+
+from fastrpc._core.call_info import CallInfo
+from fastrpc.callers import Caller
 from fastrpc.errors import suggest
 from fastrpc.guard.audit.records import Quoted
-from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy.config import DENY
-from fastrpc.guard.policy.decisions import NOT_EXPOSED, values_of
+from fastrpc.guard.policy.decisions import NOT_EXPOSED, CallTarget, Policy, Verdict, values_of
+from fastrpc.guard.policy.rules import Rule
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import RateExceeded
 from fastrpc.guard.shell.masking import masked_member
 from fastrpc.redaction import masked
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.call_info import CallInfo
-    from fastrpc.callers import Caller
-    from fastrpc.guard.policy.decisions import Policy, Verdict
-    from fastrpc.guard.policy.rules import Rule
 
 LONGEST_TEXT = 200
 MOST_PARTS = 20

@@ -6,14 +6,11 @@ MCP 2026-07-28 reserves that range, so its codes are HTTP's: 403, 408, 402, 429,
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastrpc.errors import ProtocolError, ToolError
+from fastrpc.guard.policy.config import Rate
 from fastrpc.protocol.versions import STATELESS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc.guard.policy.config import Rate
 
 
 class GuardRefusal(ProtocolError):

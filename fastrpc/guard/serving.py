@@ -24,7 +24,7 @@ from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
 from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
-from fastrpc.guard.policy.config import Grant
+from fastrpc.guard.policy.config import Grant, GuardConfig
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.regular_files import stamp_of
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
-    from fastrpc.guard.policy.config import GuardConfig
     from fastrpc.server import Server
     from fastrpc.storage.database import Database
     from fastrpc.transports.http.issuers import PrincipalOf
@@ -101,15 +100,10 @@ class GuardedServing:
         audit = audit_for(self.config)
         webhook = webhook_for(self.config, database)
 
-        def on_event(event: str, asked: CallToApprove, approval: Approval) -> None:
+        def on_event(event: str, of: CallToApprove | Caller, approval: Approval) -> None:
             if audit is not None:
-                audit.approval(event, asked, approval)
-            if event != "used":
-                webhook.send(event, approval)
-
-        def on_gate_event(event: str, caller: Caller, approval: Approval) -> None:
-            if audit is not None:
-                audit.gate(event, caller, approval)
+                note = audit.gate if isinstance(of, Caller) else audit.approval
+                note(event, of, approval)  # type: ignore[arg-type]
             if event != "used":
                 webhook.send(event, approval)
 
@@ -131,7 +125,7 @@ class GuardedServing:
         count_budgets(guard, server, self.config)
         guard.install(server)
         server.runtime.gates = Gates(
-            server.name, approvals, callers.of, lambda: guard.policy.config.approvals, on_gate_event
+            server.name, approvals, callers.of, lambda: guard.policy.config.approvals, on_event
         )
         if self.config.counts_requests:
             from fastrpc.guard.requests import EveryRequest

@@ -17,13 +17,13 @@ from fastrpc.guard.cel import (
     INT,
     STRING,
     EvaluationError,
-    Expression,
     RuleError,
     compile,
     list_of,
     map_of,
     type_of_schema,
 )
+from fastrpc.guard.cel.expression import Expression
 
 TEXTS = st.text("ab/.1", max_size=4)
 SMALL = st.integers(-5, 5)

@@ -454,7 +454,7 @@ def test_calls_without_budgets_do_not_reach_what_counts(tmp_path: Path) -> None:
 
 
 def _target(name: str) -> Any:
-    from fastrpc.guard.guard import CallTarget
+    from fastrpc.guard.policy.decisions import CallTarget
 
     return CallTarget("tool", name, "read")
 

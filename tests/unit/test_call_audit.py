@@ -17,7 +17,8 @@ from fastrpc.guard.audit import AuditLog, verify
 from fastrpc.guard.audit import log as log_module
 from fastrpc.guard.audit.calls import CallAudit
 from fastrpc.guard.audit.segments import OpenSegment
-from fastrpc.guard.guard import CallTarget, Guard
+from fastrpc.guard.guard import Guard
+from fastrpc.guard.policy.decisions import CallTarget
 from fastrpc.telemetry import observers as observers_module
 from fastrpc.telemetry.observers import Observers
 

@@ -18,12 +18,12 @@ from fastrpc.guard.cel import (
     INT,
     STRING,
     EvaluationError,
-    Expression,
     compile,
     list_of,
     nullable,
     struct,
 )
+from fastrpc.guard.cel.expression import Expression
 
 ARGUMENTS = struct(
     {

@@ -13,8 +13,8 @@ from support.in_memory import every_version
 from fastrpc import Server
 from fastrpc.callers import Caller
 from fastrpc.errors import RemoteError
-from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy import decisions
+from fastrpc.guard.policy.decisions import CallTarget
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.sections import GuardConfigError
 from fastrpc.guard.refusals import ApprovalTimedOut

@@ -11,8 +11,7 @@ import pytest
 from support.guarded import policy_of, shop
 
 from fastrpc.callers import Caller
-from fastrpc.guard.guard import CallTarget
-from fastrpc.guard.policy.decisions import Policy, Verdict
+from fastrpc.guard.policy.decisions import CallTarget, Policy, Verdict
 from fastrpc.guard.policy.sections import GuardConfigError
 
 OPEN = '[expose]\ntools = ["*"]\n[approvals]\nfrom = "never"\n'

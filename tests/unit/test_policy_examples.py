@@ -12,9 +12,8 @@ from support.program_options import ATTACKS
 
 from fastrpc.callers import Caller
 from fastrpc.guard.cel import DYN, EvaluationError, compile
-from fastrpc.guard.guard import CallTarget
 from fastrpc.guard.policy import file as policy_file
-from fastrpc.guard.policy.decisions import Policy
+from fastrpc.guard.policy.decisions import CallTarget, Policy
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*")])

@@ -9,7 +9,7 @@ import pytest
 from support.guarded import caller_of, guarded
 
 from fastrpc import DefinitionError, Server, tool
-from fastrpc.guard.guard import CallTarget
+from fastrpc.guard.policy.decisions import CallTarget
 
 EXPOSED = '[expose]\ntools = ["*"]\n'
 

@@ -16,9 +16,11 @@ there are only forms.
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import dataclass
 from time import monotonic
 
-from fastrpc.callers import current_user
+from fastrpc.callers import Caller, current_user
 from fastrpc.errors import ToolError
 from fastrpc.guard.approvals import at_terminal, extra_params, form
 from fastrpc.guard.approvals.binding import Binding
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
-    from fastrpc.callers import Caller
     from fastrpc.engine.request import Request
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
     from fastrpc.guard.approvals.watching import ApprovalWatcher
@@ -55,39 +56,26 @@ MOST_ATTEMPTS = 4
 """How often a call requests a new approval after another call has used its approval."""
 
 
+@dataclass(eq=False)
 class CallToApprove:
     """A call that a person has to approve. `schema` is the tool's. `check_current` is called just before the
     call runs, and raises GuardRefusal if it is no longer allowed."""
 
-    def __init__(
-        self,
-        call: CallInfo,
-        caller: Caller,
-        verdict: Verdict,
-        policy: str,
-        config: ApprovalConfig,
-        schema: Mapping[str, Any],
-        check_current: Callable[[], None],
-    ) -> None:
-        self.call = call
-        self.caller = caller
-        self.verdict = verdict
-        self.policy = policy
-        self.config = config
-        self.schema = schema
-        self.check_current = check_current
-        self.void: tuple[str, ...] = ()
-        """A text for each approval of the call that is void, with the reason."""
-        self.approval = ""
-        """The id of the approval that the call has used, if approvals are stored."""
+    call: CallInfo
+    caller: Caller
+    verdict: Verdict
+    policy: str
+    config: ApprovalConfig
+    schema: Mapping[str, Any]
+    check_current: Callable[[], None]
+    void: tuple[str, ...] = ()
+    """A text for each approval of the call that is void, with the reason."""
+    approval: str = ""
+    """The id of the approval that the call has used, if approvals are stored."""
 
     @property
     def version(self) -> str:
         return self.call.context.protocol_version
-
-    @property
-    def is_critical(self) -> bool:
-        return risks.rank(self.verdict.risk) >= risks.rank(risks.CRITICAL)
 
     def binding(self, server: str) -> Binding:
         """Raises ApprovalRejected for arguments that no person can be asked about."""
@@ -230,7 +218,7 @@ class Approvals:
                 self._note("used", asked, used)
                 asked.check_unchanged(binding)
                 asked.say_besides(used.extra_params)
-                return _edited(used)
+                return dict(json.loads(used.edited_arguments)) if used.edited_arguments else {}
         raise ApprovalRejected(f"the approvals of {asked.call.name} were used by other calls", asked.version)
 
     async def _asked(self, kept: _Kept, asked: CallToApprove, binding: Binding) -> Approval:
@@ -357,7 +345,7 @@ class Approvals:
         from fastrpc.time_limit import TimeLimit
 
         name, seconds = asked.call.name, asked.config.timeout_seconds
-        if asked.is_critical or asked.config.approvers:
+        if asked.verdict.risk == risks.CRITICAL or asked.config.approvers:
             raise ApprovalRejected(
                 f"{name} cannot be approved through the client that calls it", asked.version
             )
@@ -400,9 +388,3 @@ class _Kept:
 
 def _nobody(asked: CallToApprove) -> str:
     return f"{asked.call.name} was not approved within {asked.config.timeout_seconds:g} s"
-
-
-def _edited(approval: Approval) -> dict[str, Any]:
-    import json
-
-    return dict(json.loads(approval.edited_arguments)) if approval.edited_arguments else {}

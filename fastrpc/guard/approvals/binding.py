@@ -11,15 +11,12 @@ that need an approval.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
+from typing import Any
 
 from fastrpc.guard.approvals.canonical import Unbindable, canonical
 from fastrpc.guard.approvals.display import masked_tree, written
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 MOST_EXACT = 2**53 - 1
 LONGEST_SHOWN = 256 * 1024

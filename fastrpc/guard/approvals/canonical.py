@@ -16,12 +16,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterable
 from types import MemberDescriptorType
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+from typing import Any
 
 HEAP_TYPE = 1 << 9
 """The flag of a class that was created by a class statement, not in C."""
@@ -167,10 +164,6 @@ def _of_collections(value: Any, kind: type) -> Any:
     return None
 
 
-def _of_decimal(value: Any, kind: type) -> Any:
-    return {"$Decimal": str(value)} if kind.__name__ == "Decimal" else None
-
-
 def _of_pydantic_core(value: Any, kind: type) -> Any:
     if kind.__name__ == "TzInfo":
         return {"$zone": value.utcoffset(None).total_seconds()}
@@ -197,8 +190,7 @@ def _of_msgspec(value: Any, kind: type) -> Any:
 OF_MODULES: dict[str, Callable[[Any, type], Any]] = {
     "datetime": _of_datetime,
     "zoneinfo": _of_zoneinfo,
-    "decimal": _of_decimal,
-    "_decimal": _of_decimal,
+    **dict.fromkeys(("decimal", "_decimal"), _by_text("Decimal")),
     "fractions": _by_text("Fraction"),
     "pathlib": _by_text("PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"),
     "ipaddress": _by_text(

@@ -20,14 +20,11 @@ from __future__ import annotations
 import json
 import re
 from itertools import pairwise
+from typing import Any
 from unicodedata import bidirectional, category, east_asian_width, name, normalize
 
 from fastrpc.guard.shell.masking import masked_literals, masked_member
 from fastrpc.unicode_forms import normal_form
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -39,24 +36,12 @@ ESCAPE = re.compile(r"\\(?:u....|.)")
 ESCAPE_OR_WORD = re.compile(rf"{ESCAPE.pattern}|{WORD.pattern}")
 MAY_RUN = re.compile(r"[;|&$`<>{}=]|\\\\|(?<![^\s\"'])--?\w")
 """Signs that ordinary sentences do not contain: a text with one may be code, in which each sign matters."""
-SCRIPTS = frozenset(
-    (
-        *(
-            "ARABIC",
-            "ARMENIAN",
-            "BENGALI",
-            "BOPOMOFO",
-            "CJK",
-            "CYRILLIC",
-            "DEVANAGARI",
-            "ETHIOPIC",
-            "GEORGIAN",
-        ),
-        *("GREEK", "GUJARATI", "GURMUKHI", "HANGUL", "HEBREW", "HIRAGANA", "KANNADA", "KATAKANA", "KHMER"),
-        *("LAO", "LATIN", "MALAYALAM", "MYANMAR", "ORIYA", "SINHALA", "TAMIL", "TELUGU", "THAANA", "THAI"),
-        *("TIBETAN", "YI"),
-    )
+EVERYDAY = (
+    "ARABIC ARMENIAN BENGALI BOPOMOFO CJK CYRILLIC DEVANAGARI ETHIOPIC GEORGIAN GREEK GUJARATI GURMUKHI "
+    "HANGUL HEBREW HIRAGANA KANNADA KATAKANA KHMER LAO LATIN MALAYALAM MYANMAR ORIYA SINHALA TAMIL TELUGU "
+    "THAANA THAI TIBETAN YI"
 )
+SCRIPTS = frozenset(EVERYDAY.split())
 """The scripts that are in everyday use (Unicode, UAX #31, table 5), and Yi, which looks like no other."""
 OWN_LETTERS = frozenset("ßæøœðþłđħŋŧəɛɔɓɗƙƴɖƒµẞÆØŒÐÞŁĐĦŊŦƏƐƆƁƊƘƳƉ")
 """Latin letters of languages that are not an ASCII letter with a mark. All others are for phonetics and the

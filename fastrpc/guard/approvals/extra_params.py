@@ -12,17 +12,14 @@ Costs nothing for calls that need no approval.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from fastrpc.guard.approvals.binding import shown
 from fastrpc.guard.approvals.canonical import canonical, json_of, members_of, order
 from fastrpc.guard.approvals.display import masked_tree
 from fastrpc.protocol.versions import HOP_KEYS, HOP_PARAMS
 from fastrpc.redaction import MASK
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 META = "_meta"
 PASSED_KEYS = HOP_KEYS | {"traceparent", "tracestate"}

@@ -9,16 +9,12 @@ a client without a person may answer by itself; so critical calls are not approv
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
+from fastrpc._core.call_info import CallInfo
 from fastrpc.guard.approvals.binding import indented
 from fastrpc.guard.approvals.display import visible_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc._core.call_info import CallInfo
-    from fastrpc.guard.policy.decisions import Verdict
+from fastrpc.guard.policy.decisions import Verdict
 
 LONGEST_SHOWN = 4000
 """Characters of a question. A longer one is not asked by a form, which could show only its beginning."""

@@ -8,14 +8,10 @@ be those that were approved. tree-sitter is imported when such an approval is ma
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from fastrpc.errors import FastrpcError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fastrpc.guard.approvals.binding import Binding
+from fastrpc.guard.approvals.binding import Binding
 
 
 class PrefixError(FastrpcError):

@@ -14,28 +14,22 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import time
+from typing import Any
 
-from sqlalchemy import and_, delete, func, insert, or_, select, update
+from sqlalchemy import Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy.engine import Connection
 
 from fastrpc.errors import FastrpcError, excerpt, suggestion
+from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.people import person
 from fastrpc.guard.callers.token_text import ID_CHARACTERS, ID_LENGTH
 from fastrpc.guard.policy import risks
 from fastrpc.redaction import MASK, masked
+from fastrpc.storage.database import Database
 from fastrpc.storage.schema import approvals, note_change
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from sqlalchemy import ColumnElement, Row
-    from sqlalchemy.engine import Connection
-
-    from fastrpc.guard.approvals.binding import Binding
-    from fastrpc.storage.database import Database
 
 TOPIC = "approvals"
 PREFIX = "ap_"
@@ -309,10 +303,13 @@ class ApprovalStore:
         wanted = set(states)
         kept = wanted | ({WAITING, APPROVED} if EXPIRED in wanted else set())
         now = self.clock()
+        fresh = (
+            () if EXPIRED in wanted else (or_(approvals.c.state != WAITING, approvals.c.expires_at > now),)
+        )
         with self._database.reading() as connection:
             rows = connection.execute(
                 select(approvals)
-                .where(approvals.c.state.in_(kept), *_may_be(wanted, now))
+                .where(approvals.c.state.in_(kept), *fresh)
                 .order_by(approvals.c.asked_at.desc(), approvals.c.id)
                 .limit(limit)
             )
@@ -334,48 +331,42 @@ class ApprovalStore:
 
 
 def check_may_approve(approval: Approval, decision: ApprovalDecision) -> None:
-    """Raise NotAllowedToApprove for a decision that is not allowed. A critical call needs a person and a
-    channel other than the caller's; if the policy names approvers, the person must be one of them."""
-    if risks.rank(approval.risk) >= risks.rank(risks.CRITICAL):
-        if decision.channel == CLIENT:
-            raise NotAllowedToApprove(
-                "a critical call cannot be approved in its own client: use 'fastrpc approvals' or the webhook"
-            )
-        if person(decision.by) in (person(approval.caller), person(approval.owner)):
-            raise NotAllowedToApprove(
-                f"{decision.by} makes this critical call: another person must approve it"
-            )
-    approvers = approval.approvers.split("\n") if approval.approvers else []
-    if approvers and not {decision.by, person(decision.by)} & set(approvers):
-        raise NotAllowedToApprove(
-            f"{decision.by} may not approve it; its approvers are {', '.join(approvers)}"
-        )
-    if decision.edited_arguments is not None and decision.prefix is not None:
-        raise NotAllowedToApprove(
-            "either edit the arguments, or approve all commands with a prefix, not both"
-        )
-    if decision.edited_arguments is not None and not approval.may_edit:
-        raise NotAllowedToApprove(
-            f"the policy does not allow edited arguments for {approval.name}: it is not in approvals.editable"
-        )
-    if (
-        decision.edited_arguments is not None
-        and masked(decision.edited_arguments) != decision.edited_arguments
-    ):
-        raise NotAllowedToApprove(
-            "the edited arguments contain a secret, which would be stored: reject the call instead"
-        )
-    if MASK in (decision.edited_arguments or ""):
-        raise NotAllowedToApprove(f"{MASK} hides a secret: do not edit the argument that contains it")
+    """Raise NotAllowedToApprove for a decision that is not allowed."""
+    why = _why_not_allowed(approval, decision)
+    if why:
+        raise NotAllowedToApprove(why)
 
 
 def may_approve(approval: Approval, by: str, channel: str) -> bool:
     """Whether this person may approve through this channel."""
-    try:
-        check_may_approve(approval, ApprovalDecision(True, by, channel))
-    except NotAllowedToApprove:
-        return False
-    return True
+    return not _why_not_allowed(approval, ApprovalDecision(True, by, channel))
+
+
+def _why_not_allowed(approval: Approval, decision: ApprovalDecision) -> str:
+    """Return why a decision is not allowed, "" if it is. A critical call needs a person and a channel other
+    than the caller's; if the policy names approvers, the person must be one of them."""
+    by, edited = person(decision.by), decision.edited_arguments
+    if risks.rank(approval.risk) >= risks.rank(risks.CRITICAL):
+        if decision.channel == CLIENT:
+            return (
+                "a critical call cannot be approved in its own client: use 'fastrpc approvals' or the webhook"
+            )
+        if by in (person(approval.caller), person(approval.owner)):
+            return f"{decision.by} makes this critical call: another person must approve it"
+    approvers = approval.approvers.split("\n") if approval.approvers else []
+    if approvers and not {decision.by, by} & set(approvers):
+        return f"{decision.by} may not approve it; its approvers are {', '.join(approvers)}"
+    if edited is None:
+        return ""
+    if decision.prefix is not None:
+        return "either edit the arguments, or approve all commands with a prefix, not both"
+    if not approval.may_edit:
+        return (
+            f"the policy does not allow edited arguments for {approval.name}: it is not in approvals.editable"
+        )
+    if masked(edited) != edited:
+        return "the edited arguments contain a secret, which would be stored: reject the call instead"
+    return f"{MASK} hides a secret: do not edit the argument that contains it" if MASK in edited else ""
 
 
 def _says_the_same(approval: Approval, decision: ApprovalDecision) -> bool:
@@ -538,14 +529,6 @@ def _one(connection: Connection, approval_id: str) -> Approval:
         return _approval(row)
     known = [str(found) for found in connection.execute(select(approvals.c.id).limit(1000)).scalars()]
     raise UnknownApproval(f"there is no approval {excerpt(approval_id)!r}{suggestion(approval_id, known, 1)}")
-
-
-def _may_be(wanted: set[str], now: float) -> list[ColumnElement[bool]]:
-    """Return conditions that exclude rows that expired long ago, unless expired ones are wanted."""
-    if EXPIRED in wanted:
-        return []
-    waits = approvals.c.state != WAITING
-    return [or_(waits, approvals.c.expires_at > now)]
 
 
 def row_of(approval: Approval) -> dict[str, Any]:

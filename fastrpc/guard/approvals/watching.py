@@ -8,22 +8,17 @@ one thread, so the event loop never waits for a disk.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from fastrpc import diagnostics
-from fastrpc.guard.approvals.store import TOPIC, WAITING
+from fastrpc.guard.approvals.store import TOPIC, WAITING, ApprovalStore
+from fastrpc.storage.database import Database
 from fastrpc.storage.errors import StorageError
 from fastrpc.storage.schema import change_number
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
-
-    from fastrpc.guard.approvals.store import ApprovalStore
-    from fastrpc.storage.database import Database
-
-    Value = TypeVar("Value")
+Value = TypeVar("Value")
 
 POLL_SECONDS = 0.5
 STALE, UNKNOWN = -1, -2

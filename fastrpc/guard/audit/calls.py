@@ -20,8 +20,8 @@ from functools import partial
 
 from fastrpc._core.audit_lines import CallLines
 from fastrpc.engine.messages import CALLED_BY
-from fastrpc.guard.audit.log import AuditUnavailable
-from fastrpc.guard.audit.records import SaltedHash, fields_json, salted_hash, secrets_seen
+from fastrpc.guard.audit.log import AuditLog, AuditUnavailable
+from fastrpc.guard.audit.records import Record, SaltedHash, fields_json, salted_hash, secrets_seen
 from fastrpc.guard.refusals import AuditFailed
 
 TYPE_CHECKING = False
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from fastrpc.engine.held_answers import LetGo
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.approvals.store import Approval
-    from fastrpc.guard.audit.log import AuditLog
-    from fastrpc.guard.audit.records import Record
     from fastrpc.guard.guard import CallerEntry, Guard
     from fastrpc.guard.policy.decisions import Verdict
 
@@ -59,7 +57,7 @@ class CallAudit:
 
     def __init__(self, log: AuditLog) -> None:
         self._log = log
-        self.guard: Guard | None = None
+        self.guard: Guard
         self.durable: StrictCallAudit | None = None
         """The recorder for which the guard has calls wait."""
         self._lines = CallLines(self._unlikely)
@@ -81,7 +79,6 @@ class CallAudit:
 
     def take_batch(self, batch: RecordBatch) -> None:
         """Record a batch of calls, as `__call__` does."""
-        assert self.guard is not None
         known, common = (secrets_seen(), self.guard.generation), self._lines.common
         if known != self._known or len(common) > MOST_COMMON:
             self._known = known
@@ -90,7 +87,6 @@ class CallAudit:
 
     def _unlikely(self, call: CallRecord) -> Record:
         """Return the record of a call, and cache the fields that it has in common with others."""
-        assert self.guard is not None
         entry = self.guard.entry(call.principal)
         if call.kind != "tool" or call.name in entry.decisions or call.outcome == "unknown":
             common = fields_json(self._common_fields(entry, call)).encode()
@@ -109,7 +105,6 @@ class CallAudit:
         self, call: CallRecord | CallInfo, caller: Caller, outcome: str, category: str = CATEGORY
     ) -> dict[str, Any]:
         """Return the fields of every record: who calls what, with which outcome, under which policy."""
-        assert self.guard is not None
         return {
             "category": category,
             "actor": caller.principal,
@@ -124,13 +119,11 @@ class CallAudit:
         """Return the fields that name what is called."""
         from fastrpc.guard.audit.names import fields_of_unknown
 
-        assert self.guard is not None
         is_uri = call.kind == "resource"
         is_known = outcome != "unknown" if is_uri else self.guard.knows(call.kind, call.name)
         return {"tool": call.name} if is_known else fields_of_unknown(call.name)
 
     def _record_of(self, call: CallRecord) -> dict[str, Any]:
-        assert self.guard is not None
         fields = {
             **self._common_fields(self.guard.entry(call.principal), call),
             "request": call.id.decode("utf-8", "replace")[:LONGEST_ID],
@@ -153,7 +146,6 @@ class CallAudit:
 
     def _judged(self, entry: CallerEntry, kind: str, name: str) -> dict[str, str]:
         """Return the risk and the rule for all calls of a target, {} if they differ from call to call."""
-        assert self.guard is not None
         verdict = self.guard.general_verdict(entry, kind, name)
         if verdict is None:
             return {}
@@ -161,14 +153,13 @@ class CallAudit:
 
     def _decided(self, call: CallRecord | CallInfo) -> dict[str, str]:
         """Return the guard's decision about this call in particular: risk, rule, policy, approval."""
-        decided: dict[Guard | None, dict[str, str]] = call.decided or {}
+        decided: dict[Guard, dict[str, str]] = call.decided or {}
         return decided.get(self.guard, {})
 
     def refused(self, call: CallInfo, caller: Caller, verdict: Verdict, error: BaseException) -> None:
         """Record a call that the guard has refused."""
         from fastrpc.guard.reasons import because
 
-        assert self.guard is not None
         fields = self._of_call_before(call, caller, "refused")
         approval = (getattr(error, "data", None) or {}).get("approval")
         self._append_refusal(
@@ -188,7 +179,6 @@ class CallAudit:
         """Record a request that is not a call. Raises AuditFailed in mode ``strict`` if that fails."""
         import json
 
-        assert self.guard is not None
         caller = self.guard.entry(principal).caller
         text = json.dumps(request.params, sort_keys=True).encode("utf-8", "surrogatepass")
         fields: dict[str, Any] = {
@@ -214,7 +204,6 @@ class CallAudit:
 
     def gate(self, event: str, caller: Caller, approval: Approval) -> None:
         """Record an event of an approval that no call waits for, as `approval` does."""
-        assert self.guard is not None
         fields = {
             "category": APPROVALS,
             "actor": caller.principal,
@@ -280,7 +269,6 @@ class StrictCallAudit(CallAudit):
         """Record that an allowed call is about to run; return when that is on disk. Raises AuditFailed."""
         from fastrpc.engine.held_answers import note
 
-        assert self.guard is not None
         entry = self.guard.entry(call.principal)
         fields = {**self._of_call_before(call, entry.caller, "begun"), "decision": "allow"}
         fields |= self._judged(entry, call.kind, call.name) | self._decided(call)

@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections import deque
 from threading import Condition, Thread
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 from fastrpc import diagnostics
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 CAPACITY = 1000
 """The maximum number of checkpoints that wait for a target: those of 3 hours, at one every 10 s."""

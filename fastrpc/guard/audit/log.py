@@ -30,11 +30,11 @@ from fastrpc import diagnostics, forks
 from fastrpc._core.audit_lines import CallFields
 from fastrpc.errors import FastrpcError
 from fastrpc.guard.audit import private_folder
-from fastrpc.guard.audit.delivery import Delivery
-from fastrpc.guard.audit.records import RESERVED, Ids, memory_of, rfc3339
+from fastrpc.guard.audit.delivery import Delivery, Target
+from fastrpc.guard.audit.records import RESERVED, Ids, Record, memory_of, rfc3339
 from fastrpc.guard.audit.retention import Retention
 from fastrpc.guard.audit.signing import Signer
-from fastrpc.guard.audit.writer import SegmentLimits, Writer
+from fastrpc.guard.audit.writer import Item, SegmentLimits, Then, Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
-    from fastrpc.guard.audit.delivery import Target
-    from fastrpc.guard.audit.records import Record
-    from fastrpc.guard.audit.writer import Item, Then
 
 MODES = ("group", "strict")
 KEY_FILE = "signing-key.pem"
@@ -158,7 +155,7 @@ class AuditLog:
         """
         if not record.keys().isdisjoint(RESERVED):
             raise ValueError(f"the names {', '.join(sorted(RESERVED))} are the audit log's own")
-        now = time_ns() // 1_000_000
+        now = _now()
         size = memory_of(record, self._most_bytes)
         with self._lock:
             identifier = self._ids.next(now)
@@ -178,21 +175,18 @@ class AuditLog:
         taken are counted. Waits for room, at most `PATIENCE_SECONDS` while the disk is slow. Thread-safe."""
         for record in records:
             self._wait_for_room()
-            if isinstance(record, CallFields):
-                self._append_calls(record)
-            else:
+            if not isinstance(record, CallFields):
                 with suppress(AuditUnavailable):
                     self.append(record)
-
-    def _append_calls(self, calls: CallFields) -> None:
-        now = _now()
-        with self._lock:
-            head, calls.first = self._ids.reserve(now, calls.count)
-            if self._takes_records():
-                self._accept((head, now, calls, None), calls.memory, calls.count)
-            else:
-                self._lose(now, self._failure or "the queue is full", calls.count)
-                self._wake()
+                continue
+            now = _now()
+            with self._lock:
+                head, record.first = self._ids.reserve(now, record.count)
+                if self._takes_records():
+                    self._accept((head, now, record, None), record.memory, record.count)
+                else:
+                    self._lose(now, self._failure or "the queue is full", record.count)
+                    self._wake()
 
     def _takes_records(self) -> bool:
         """Return whether a record can be taken."""
@@ -296,7 +290,7 @@ class AuditLog:
             "waiting": self._ids.count - self._all_lost - self._written,
             "lost": self._all_lost,
             "chain": writer.chain.identifier if writer else None,
-            "segment": writer.in_use() if writer else None,
+            "segment": writer.name if writer else None,
             "targets": [delivery.status() for delivery in self._deliveries],
         }
 
@@ -337,7 +331,7 @@ class AuditLog:
                 diagnostics.write("error", "the audit log: a chain has ended by a bug in fastrpc", error)
                 self._abandon(writer, "a bug in fastrpc")
                 sleep(RETRY_SECONDS[1])
-            writer.end()
+            writer.end_segment()
             with self._lock:
                 if self._is_closing and not self._queue:
                     self._thread = self._writer = None
@@ -358,7 +352,7 @@ class AuditLog:
             if number != writer.number or monotonic() >= retention_at:
                 number = writer.number
                 retention_at = monotonic() + RETENTION_SECONDS
-                self._retention.start(writer.in_use())
+                self._retention.start(writer.name)
         if writer.number:
             writer.checkpoint("chain")
             self._commit_all(writer)

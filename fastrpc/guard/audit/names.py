@@ -8,13 +8,10 @@ if it consists of words, as names do; otherwise the record has a salted hash of 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from fastrpc.guard.audit.records import salted_hash
 from fastrpc.redaction import MASK
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 MOST_WORDS = 16
 WORD = re.compile(

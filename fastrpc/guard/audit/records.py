@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 from sys import getsizeof
 from time import gmtime, strftime
@@ -24,11 +25,7 @@ from fastrpc._core.audit_lines import ALPHABET, identifier
 from fastrpc.quotas import size_of
 from fastrpc.redaction import MASK, NAMES, hidden, masked, secrets
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Record = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 RESERVED = frozenset(("seq", "prev", "id", "kind", "signature"))
 """Names that a record may not have: the log uses them."""

@@ -21,11 +21,8 @@ from fastrpc import diagnostics
 from fastrpc.guard.audit import private_folder, segments
 from fastrpc.guard.audit.chain import signed
 from fastrpc.guard.audit.records import rfc3339
+from fastrpc.guard.audit.signing import Signer
 from fastrpc.regular_files import open_regular
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fastrpc.guard.audit.signing import Signer
 
 FILE = "dropped.jsonl"
 DAY_SECONDS = 86400

@@ -95,7 +95,7 @@ class OpenSegment:
 
     def sync(self) -> None:
         """Call fsync. Raises OSError: then the kernel may have dropped what it could not write, so everything
-        since the last success must be written again (`back_to`)."""
+        since the last success must be written again (`size`)."""
         os.fdatasync(self._descriptor) if hasattr(os, "fdatasync") else os.fsync(self._descriptor)
         if self.size - self._cached_from >= UNCACHE_BYTES and hasattr(os, "posix_fadvise"):
             self._uncache()
@@ -111,10 +111,6 @@ class OpenSegment:
                 self._descriptor, self._cached_from, end - self._cached_from, os.POSIX_FADV_DONTNEED
             )
         self._cached_from = end
-
-    def back_to(self, size: int) -> None:
-        """Continue at `size`: the next `write` truncates what follows it."""
-        self.size = size
 
     def is_gone(self) -> bool:
         """Return whether the file was removed, or its folder."""

@@ -12,9 +12,7 @@ import socket
 from fastrpc.guard.audit.records import rfc3339
 from fastrpc.unix_sockets import SocketFolder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Address = str | tuple[str, int]
+Address = str | tuple[str, int]
 
 FACILITY, SEVERITY = 13, 5
 SEND_SECONDS = 5.0

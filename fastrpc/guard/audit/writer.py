@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
 from hashlib import sha256
 from time import monotonic, sleep
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -25,20 +26,13 @@ from fastrpc import diagnostics
 from fastrpc._core.audit_lines import CallFields
 from fastrpc.guard.audit import segments
 from fastrpc.guard.audit.chain import AuditChain
-from fastrpc.guard.audit.records import encoded, new_chain_id, rfc3339
+from fastrpc.guard.audit.records import Record, encoded, new_chain_id, rfc3339
+from fastrpc.guard.audit.signing import Signer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc.guard.audit.records import Record
-    from fastrpc.guard.audit.signing import Signer
-
-    Then = Callable[[str, Exception | None], object]
-    Item = tuple[str, int, Record | CallFields, Then | None]
-    """A record: its id, its time in milliseconds, the record, and what to call when it is on disk. Or the
-    records of many calls: the beginning of their ids, their time, the records, and None."""
+Then = Callable[[str, Exception | None], object]
+Item = tuple[str, int, Record | CallFields, Then | None]
+"""A record: its id, its time in milliseconds, the record, and what to call when it is on disk. Or the
+records of many calls: the beginning of their ids, their time, the records, and None."""
 
 FORMAT = 1
 CHUNK = 4 * 1024 * 1024
@@ -91,7 +85,8 @@ class Writer:
         self._unsynced = b""
         """The bytes that are not yet synchronised."""
         self._segment: segments.OpenSegment | None = None
-        self._name = ""
+        self.name = ""
+        """The current segment's."""
         self._is_closing = False
         """Whether the chunk closes the segment."""
         self._last_time = 0
@@ -129,10 +124,10 @@ class Writer:
 
     def checkpoint(self, closes: str = "") -> None:
         """Add a checkpoint. `closes`: ``chain`` at the end, ``segment`` if the next one is about to begin."""
-        if not self._name:
+        if not self.name:
             self._begin_segment()
         elif self._segment is not None and self._segment.is_gone():
-            diagnostics.write("error", f"the audit log: {self._name} was removed while it was written")
+            diagnostics.write("error", f"the audit log: {self.name} was removed while it was written")
             closes = closes or "segment"  # the next segment holds its hash
         line = self.chain.checkpoint(self.number, rfc3339(self._now()), closes)
         self._append(line)
@@ -161,7 +156,7 @@ class Writer:
         self._end_line()
 
     def _begin_line(self) -> None:
-        if not self._name:
+        if not self.name:
             self._begin_segment()
         if not self.chain.pending:
             self._checkpoint_at = monotonic() + self._limits.checkpoint_seconds
@@ -181,7 +176,7 @@ class Writer:
         self.number += 1
         self._last_time = max(self._now(), self._last_time)  # names must sort by time
         time = rfc3339(self._last_time)
-        self._name = segments.name_of(time, self.chain.identifier, self.number)
+        self.name = segments.name_of(time, self.chain.identifier, self.number)
         self._position = 0
         self._checkpoint_at = monotonic() + self._limits.checkpoint_seconds
         fields: dict[str, Any] = {
@@ -206,25 +201,26 @@ class Writer:
     def commit(self) -> None:
         """Write the chunk to disk. Raises OSError; the next call continues where this one has failed."""
         if self._segment is None:
-            self._segment = segments.OpenSegment(self._path, self._name)
+            self._segment = segments.OpenSegment(self._path, self.name)
         segment = self._segment
         while self._chunk:
             self._chunk = self._chunk[segment.write(self._chunk) :]
         try:
             segment.sync()
         except OSError:
-            segment.back_to(segment.size - len(self._unsynced))
+            segment.size -= len(self._unsynced)  # the next `write` truncates what follows
             self._chunk = self._unsynced
             raise
         self._unsynced = b""
         if self._is_closing:
-            self._end_segment()
+            self.end_segment()
 
-    def _end_segment(self) -> None:
+    def end_segment(self) -> None:
+        """Close the file. What has not been written is lost."""
         if self._segment is not None:
             self._segment.close()
         self._segment = None
-        self._name = ""
+        self.name = ""
         self._is_closing = False
 
     def take_done(self) -> tuple[int, list[tuple[Then, str]], list[bytes]]:
@@ -243,10 +239,6 @@ class Writer:
         self.items = deque((identifier, time, record, None) for identifier, time, record, _ in self.items)
         return thens
 
-    def end(self) -> None:
-        """Close the file. What has not been written is lost."""
-        self._end_segment()
-
     def let_go(self) -> None:
         """In a forked child, close the file: the chain belongs to the parent."""
         if self._segment is not None:
@@ -257,10 +249,6 @@ class Writer:
         """The number of records that are not on disk."""
         waiting = (each[2].count if isinstance(each[2], CallFields) else 1 for each in self.items)
         return sum(waiting) + self._in_chunk
-
-    def in_use(self) -> str:
-        """Return the name of the current segment."""
-        return self._name
 
 
 def beside(path: str, own: str) -> list[dict[str, Any]]:

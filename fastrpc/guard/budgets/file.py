@@ -19,24 +19,18 @@ import errno
 import os
 import stat
 import struct
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
 from mmap import mmap
 from time import monotonic, sleep
 from zlib import crc32
 
-from fastrpc._core.budget_table import CELL_SIZE, BudgetTable, size_of
+from fastrpc._core.budget_table import CELL_SIZE, BudgetCell, BudgetTable, size_of
 from fastrpc.errors import UsageError
-from fastrpc.guard.policy.budgets import PERIODS, CannotCount
+from fastrpc.guard.policy.budgets import PERIODS, Budget, CannotCount
 from fastrpc.regular_files import create_file, is_trusted, open_regular
 from fastrpc.settings import STATE_DIR
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fastrpc._core.budget_table import BudgetCell
-    from fastrpc.guard.policy.budgets import Budget
 
 NAME = "budgets"
 MAGIC = b"fRPCbudg"

@@ -23,28 +23,22 @@ which another store than `BudgetFile` must have: `claim`, which returns a cell, 
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 from threading import Lock
 from time import time
+from typing import Any
 
 from fastrpc import diagnostics
-from fastrpc._core.budget_table import LARGEST_AMOUNT, LONGEST_TEXT, LOST, take_all
+from fastrpc._core.budget_table import LARGEST_AMOUNT, LONGEST_TEXT, LOST, BudgetCell, take_all
+from fastrpc._core.recorder import CallRecord
 from fastrpc.guard.budgets import periods
-from fastrpc.guard.policy.budgets import BYTES, COST, MILLION, MONTH, SECONDS, CannotCount, OverBudget
+from fastrpc.guard.budgets.file import BudgetFile
+from fastrpc.guard.policy.budgets import BYTES, COST, MILLION, MONTH, SECONDS, Budget, CannotCount, OverBudget
+from fastrpc.guard.policy.decisions import BudgetOfCall
 from fastrpc.guard.times import rfc3339
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc._core.budget_table import BudgetCell
-    from fastrpc._core.recorder import CallRecord
-    from fastrpc.guard.budgets.file import BudgetFile
-    from fastrpc.guard.policy.budgets import Budget
-    from fastrpc.guard.policy.decisions import BudgetOfCall
-
-    Reservation = tuple[tuple[BudgetOfCall, ...], tuple[BudgetCell, ...], tuple[int, ...], int, int]
-    """Budgets, their cells, the amount that was reserved in each, the day and the month."""
+Reservation = tuple[tuple[BudgetOfCall, ...], tuple[BudgetCell, ...], tuple[int, ...], int, int]
+"""Budgets, their cells, the amount that was reserved in each, the day and the month."""
 
 FIRST = {SECONDS: 1_000_000, BYTES: 65_536}
 LEAST = {SECONDS: 1_000, BYTES: 256}

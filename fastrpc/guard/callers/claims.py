@@ -20,15 +20,13 @@ state, and each process parses a principal in the same way.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
 from fastrpc.callers import CLAIMED, SCOPE, Caller
 from fastrpc.errors import excerpt
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
-    Test = Callable[[object], bool]
+Test = Callable[[object], bool]
 
 _MISSING = object()
 

@@ -16,27 +16,22 @@ threads end with `close`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hmac import compare_digest
 from math import inf
 from threading import Event, Lock, Thread
 from time import monotonic, time
+from typing import Any
 
 from fastrpc import diagnostics, forks
 from fastrpc.callers import Caller, token_principal
 from fastrpc.guard.callers.token_text import digest_of, id_of
-from fastrpc.guard.callers.tokens import TOPIC, CallerTokens, live_tokens
+from fastrpc.guard.callers.tokens import TOPIC, CallerTokens, LiveToken, live_tokens
+from fastrpc.storage.database import Database
 from fastrpc.storage.errors import StorageError
 from fastrpc.storage.schema import change_number
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc.guard.callers.tokens import LiveToken
-    from fastrpc.storage.database import Database
-
-    Listener = Callable[[frozenset[str]], object]
+Listener = Callable[[frozenset[str]], object]
 
 POLL_SECONDS = 0.25
 RELOAD_SECONDS = 30.0

@@ -6,12 +6,9 @@ source knows. A verdict is valid for one poll of the directory; then a cached he
 
 from __future__ import annotations
 
+from fastrpc.guard.callers.directory import TokenDirectory
 from fastrpc.transports.http.auth import tokens_unreadable
 from fastrpc.transports.http.guard import Admission
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fastrpc.guard.callers.directory import TokenDirectory
 
 
 class DirectorySource:

@@ -8,28 +8,23 @@ half a second (`directory`). Rows are never removed: a list shows who had access
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from time import time
+from typing import Any
 
 from sqlalchemy import Row, insert, or_, select, update
+from sqlalchemy.engine import Connection
 
 from fastrpc.callers import SCOPE, token_principal
 from fastrpc.errors import FastrpcError, excerpt, suggestion
 from fastrpc.guard.callers.token_text import digest_of, new_token
 from fastrpc.redaction import hide
+from fastrpc.storage.database import Database
 from fastrpc.storage.schema import note_change, tokens
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
-    from sqlalchemy.engine import Connection
-
-    from fastrpc.storage.database import Database
-
-    LiveToken = tuple[Any, ...]
-    """The `LIVE_COLUMNS` of a row."""
+LiveToken = tuple[Any, ...]
+"""The `LIVE_COLUMNS` of a row."""
 
 TOPIC = "tokens"
 LIVE_COLUMNS = ("id", "digest", "family", "owner", "caller_class", "scopes", "expires_at", "rotated_from")
@@ -57,9 +52,9 @@ class TokenRecord:
     scopes: tuple[str, ...]
     created_at: float
     expires_at: float | None
-    revoked_at: float | None
-    last_used_at: float | None
-    rotated_from: str | None
+    revoked_at: float | None = None
+    last_used_at: float | None = None
+    rotated_from: str | None = None
 
     @property
     def principal(self) -> str:
@@ -106,9 +101,6 @@ class CallerTokens:
             scopes=scopes,
             created_at=now,
             expires_at=None if expires_in is None else now + expires_in,
-            revoked_at=None,
-            last_used_at=None,
-            rotated_from=None,
         )
         with self._database.changing() as connection:
             _insert(connection, record, text)
@@ -142,15 +134,11 @@ class CallerTokens:
             ends = now + overlap_seconds
             if old.expires_at is not None:
                 ends = min(ends, old.expires_at)
-            record = TokenRecord(
+            record = replace(
+                old,
                 id=new_id,
-                family=old.family,
-                owner=old.owner,
-                caller_class=old.caller_class,
-                scopes=old.scopes,
                 created_at=now,
                 expires_at=None if old.expires_at is None else now + (old.expires_at - old.created_at),
-                revoked_at=None,
                 last_used_at=None,
                 rotated_from=old.id,
             )
@@ -191,18 +179,8 @@ def live_tokens(connection: Connection, now: float) -> list[LiveToken]:
 
 def record_of(row: Row[Any]) -> TokenRecord:
     """Return the record of a row of the table."""
-    return TokenRecord(
-        id=row.id,
-        family=row.family,
-        owner=row.owner,
-        caller_class=row.caller_class,
-        scopes=tuple(row.scopes.split()),
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        revoked_at=row.revoked_at,
-        last_used_at=row.last_used_at,
-        rotated_from=row.rotated_from,
-    )
+    values = {name: getattr(row, name) for name in TokenRecord.__dataclass_fields__}
+    return TokenRecord(**{**values, "scopes": tuple(row.scopes.split())})
 
 
 def _insert(connection: Connection, record: TokenRecord, text: str) -> None:

@@ -46,37 +46,34 @@ keys of maps                strings and ints              bools and unsigned int
 order of a map's keys       that of the value             any
 ==========================  ============================  ==============================================
 
-Where a rule is (files of this package by their names, others from `fastrpc/` on):
-
-* which rules about arguments compiled code decides for a gate: `screening.py`, `_core/call_gate.pyx`
+Compiled code decides most rules about arguments for a gate: `screening.py`, `_core/call_gate.pyx`.
 """
 
 from __future__ import annotations
 
-from fastrpc.lazy_names import load
+from fastrpc.guard.cel.errors import EvaluationError, RuleError, RuleSyntaxError, RuleTypeError
+from fastrpc.guard.cel.types import (
+    BOOL,
+    DOUBLE,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    Type,
+    choices_in,
+    list_of,
+    map_of,
+    nullable,
+    one_of,
+    struct,
+    type_of_schema,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fastrpc.guard.cel.errors import EvaluationError, RuleError, RuleSyntaxError, RuleTypeError
     from fastrpc.guard.cel.expression import Expression
-    from fastrpc.guard.cel.types import (
-        BOOL,
-        DOUBLE,
-        DYN,
-        INT,
-        NULL,
-        STRING,
-        Type,
-        choices_in,
-        list_of,
-        map_of,
-        nullable,
-        one_of,
-        struct,
-        type_of_schema,
-    )
 
 __all__ = [
     "BOOL",
@@ -86,7 +83,6 @@ __all__ = [
     "NULL",
     "STRING",
     "EvaluationError",
-    "Expression",
     "RuleError",
     "RuleSyntaxError",
     "RuleTypeError",
@@ -101,20 +97,6 @@ __all__ = [
     "type_of_schema",
 ]
 
-_ERRORS = ("EvaluationError", "RuleError", "RuleSyntaxError", "RuleTypeError")
-_HOMES = {
-    **dict.fromkeys(__all__, "fastrpc.guard.cel.types"),
-    **dict.fromkeys(_ERRORS, "fastrpc.guard.cel.errors"),
-    "Expression": "fastrpc.guard.cel.expression",
-}
-"""The modules of these names; they are only imported if there are rules."""
-
-
-if not TYPE_CHECKING:  # so that a type checker reports a misspelled name
-
-    def __getattr__(name: str) -> object:
-        return load(globals(), _HOMES, name)
-
 
 def compile(source: str, variables: Mapping[str, Type], choices: frozenset[str] = frozenset()) -> Expression:
     """Return the expression of a source whose variables have these types; raise `RuleError`. `choices`: the
@@ -122,8 +104,7 @@ def compile(source: str, variables: Mapping[str, Type], choices: frozenset[str] 
 
     It need not be a rule: the caller checks that its `type` is a bool.
     """
-    from fastrpc.guard.cel.errors import RuleSyntaxError
-    from fastrpc.guard.cel.expression import Expression
+    from fastrpc.guard.cel.expression import Expression  # imported only if there are rules
 
     try:
         return Expression(source, variables, choices)

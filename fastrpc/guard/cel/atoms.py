@@ -15,20 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
+from fastrpc.guard.cel import syntax
 from fastrpc.guard.cel.compiler import Run, compiled
 from fastrpc.guard.cel.errors import EvaluationError
-from fastrpc.guard.cel.syntax import (
-    Binary,
-    CallNode,
-    Conditional,
-    IndexNode,
-    LiteralNode,
-    Logical,
-    NameNode,
-    Node,
-    Select,
-    Unary,
-)
 from fastrpc.guard.cel.values import MOST_STEPS
 
 State = bool | str
@@ -60,7 +49,7 @@ class Atom(NamedTuple):
     text: str
     negation: str
     paths: frozenset[Path]
-    node: Node
+    node: syntax.Node
     run: Run
 
     def need(self, state: State) -> str:
@@ -82,7 +71,7 @@ class Way(NamedTuple):
 class Atoms:
     """The atoms of the checked tree of a source. `slots` are those of an evaluation's frame."""
 
-    def __init__(self, source: str, tree: Node, slots: Sequence[Any]) -> None:
+    def __init__(self, source: str, tree: syntax.Node, slots: Sequence[Any]) -> None:
         self._source = source
         self._slots = slots
         self.atoms: list[Atom] = []
@@ -116,23 +105,23 @@ class Atoms:
 
     # --- what a condition is made of ----------------------------------------------------------------------
 
-    def _combined(self, node: Node) -> Callable[[Sequence[State]], State]:
+    def _combined(self, node: syntax.Node) -> Callable[[Sequence[State]], State]:
         """Return the function from the states to the outcome of a part, and add its atoms."""
-        if isinstance(node, Logical):
+        if isinstance(node, syntax.Logical):
             parts = [self._combined(part) for part in node.parts]
             return _logical(parts, node.operator == "||")
-        if isinstance(node, Unary) and node.operator == "!":
+        if isinstance(node, syntax.Unary) and node.operator == "!":
             operand = self._combined(node.operand)
-            return lambda states: _opposite(operand(states))
-        if isinstance(node, Conditional):
+            return _conditional(operand, lambda states: False, lambda states: True)
+        if isinstance(node, syntax.Conditional):
             return _conditional(*map(self._combined, node.children()))
-        if isinstance(node, LiteralNode) and isinstance(node.value, bool):
+        if isinstance(node, syntax.LiteralNode) and isinstance(node.value, bool):
             value = node.value
             return lambda states: value
         number = self._number(node)
         return lambda states: states[number]
 
-    def _number(self, node: Node) -> int:
+    def _number(self, node: syntax.Node) -> int:
         text = self._source[node.start : node.end]
         if text not in self._numbers:
             self._numbers[text] = len(self.atoms)
@@ -140,11 +129,11 @@ class Atoms:
             self.atoms.append(Atom(text, self._negation(node, text), frozenset(_paths(node)), node, run))
         return self._numbers[text]
 
-    def _negation(self, node: Node, text: str) -> str:
-        if isinstance(node, Binary) and node.operator in OPPOSITES:
+    def _negation(self, node: syntax.Node, text: str) -> str:
+        if isinstance(node, syntax.Binary) and node.operator in OPPOSITES:
             behind = self._source[node.at + len(node.operator) : node.end]
             return f"{self._source[node.start : node.at]}{OPPOSITES[node.operator]}{behind}"
-        return f"!({text})" if isinstance(node, Binary) else f"!{text}"
+        return f"!({text})" if isinstance(node, syntax.Binary) else f"!{text}"
 
     def _state(self, run: Run, values: Mapping[str, Any]) -> State:
         try:
@@ -235,24 +224,24 @@ class Atoms:
                 pool.append(each)
         return pool
 
-    def _bounds(self, node: Node, path: Path, now: Any, values: Mapping[str, Any]) -> Iterator[Any]:
+    def _bounds(self, node: syntax.Node, path: Path, now: Any, values: Mapping[str, Any]) -> Iterator[Any]:
         if path_of(node) == path:
-            yield from (ABSENT,) if isinstance(node, Select) and node.is_test else (True, False)
-        elif isinstance(node, Binary):
+            yield from (ABSENT,) if isinstance(node, syntax.Select) and node.is_test else (True, False)
+        elif isinstance(node, syntax.Binary):
             for mine, other in ((node.left, node.right), (node.right, node.left)):
                 try:
                     bound = self._value(compiled(self._source, other), values)
                 except EvaluationError:
                     continue
-                if isinstance(mine, CallNode) and mine.name == "size" and path in _paths(mine):
+                if isinstance(mine, syntax.CallNode) and mine.name == "size" and path in _paths(mine):
                     yield from _sized(now, bound)
                 elif path_of(mine) == path and node.operator == "in":
                     yield from _members(now, bound, is_element=mine is node.left)
                 elif path_of(mine) == path:
                     yield from _near(bound)
-        elif isinstance(node, CallNode) and node.target is not None and path_of(node.target) == path:
+        elif isinstance(node, syntax.CallNode) and node.target is not None and path_of(node.target) == path:
             for argument in node.arguments:
-                if isinstance(argument, LiteralNode) and isinstance(argument.value, str):
+                if isinstance(argument, syntax.LiteralNode) and isinstance(argument.value, str):
                     yield from (argument.value, "")
 
 
@@ -286,10 +275,6 @@ def _conditional(
     return outcome
 
 
-def _opposite(state: State) -> State:
-    return state if isinstance(state, str) else not state
-
-
 def _others_of(state: State) -> tuple[bool, ...]:
     return (False, True) if isinstance(state, str) else (not state,)
 
@@ -297,13 +282,13 @@ def _others_of(state: State) -> tuple[bool, ...]:
 # --- paths ------------------------------------------------------------------------------------------------
 
 
-def path_of(node: Node) -> Path | None:
+def path_of(node: syntax.Node) -> Path | None:
     """Return the path that a node reads, None if the node is not only a path."""
     members: list[str | int] = []
-    while not isinstance(node, NameNode):
-        if isinstance(node, Select):
+    while not isinstance(node, syntax.NameNode):
+        if isinstance(node, syntax.Select):
             members.append(node.member)
-        elif isinstance(node, IndexNode) and isinstance(node.index, LiteralNode):
+        elif isinstance(node, syntax.IndexNode) and isinstance(node.index, syntax.LiteralNode):
             if not isinstance(node.index.value, str | int):
                 return None
             members.append(node.index.value)
@@ -313,7 +298,7 @@ def path_of(node: Node) -> Path | None:
     return None if node.slot is not None else (node.name, *reversed(members))
 
 
-def _paths(node: Node) -> Iterator[Path]:
+def _paths(node: syntax.Node) -> Iterator[Path]:
     """Yield the longest paths that a node reads."""
     path = path_of(node)
     if path is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fastrpc.errors import excerpt, suggestion
+from fastrpc.guard.cel import syntax
 from fastrpc.guard.cel.errors import RuleError, RuleTypeError
 from fastrpc.guard.cel.functions import (
     FUNCTIONS,
@@ -21,28 +22,11 @@ from fastrpc.guard.cel.functions import (
     compiled_pattern,
 )
 from fastrpc.guard.cel.parser import MACROS
-from fastrpc.guard.cel.syntax import (
-    Binary,
-    CallNode,
-    Conditional,
-    IndexNode,
-    ListLiteral,
-    LiteralNode,
-    Logical,
-    Macro,
-    MapLiteral,
-    NameNode,
-    Node,
-    Select,
-    Unary,
-)
 from fastrpc.guard.cel.types import (
     BOOL,
-    DOUBLE,
     DYN,
-    INT,
-    NULL,
     NUMBERS,
+    OF_PYTHON,
     STRING,
     Type,
     join,
@@ -52,7 +36,6 @@ from fastrpc.guard.cel.types import (
 )
 from fastrpc.guard.cel.values import SLOTS
 
-OF_LITERAL = {str: STRING, int: INT, float: DOUBLE, bool: BOOL, type(None): NULL}
 MAPS = ("map", "struct")
 
 
@@ -66,7 +49,7 @@ class Reads(NamedTuple):
     """The number of names that its macros bind."""
 
 
-def check(source: str, tree: Node, variables: Mapping[str, Type]) -> Reads:
+def check(source: str, tree: syntax.Node, variables: Mapping[str, Type]) -> Reads:
     """Fill in the types of a tree; raise `RuleTypeError`."""
     checker = _Checker(source, variables)
     checker.check(tree)
@@ -82,11 +65,11 @@ class _Checker:
         self.whole: set[str] = set()
         self.slots = 0
 
-    def check(self, node: Node) -> Type:
-        node.type = CHECKS[type(node)](self, node)
+    def check(self, node: syntax.Node) -> Type:
+        node.type = getattr(self, f"visit_{type(node).__name__}")(node)
         return node.type
 
-    def text(self, node: Node) -> str:
+    def text(self, node: syntax.Node) -> str:
         return excerpt(self.source[node.start : node.end])
 
     def error(self, at: int, message: str) -> RuleError:
@@ -94,15 +77,15 @@ class _Checker:
 
     # --- names and members ---
 
-    def literal(self, node: LiteralNode) -> Type:
-        return OF_LITERAL[type(node.value)]
+    def visit_LiteralNode(self, node: syntax.LiteralNode) -> Type:
+        return OF_PYTHON[type(node.value)]
 
-    def name(self, node: NameNode) -> Type:
+    def visit_NameNode(self, node: syntax.NameNode) -> Type:
         if node.name not in self.bound:
             self.whole.add(node.name)
         return self.resolved(node)
 
-    def resolved(self, node: NameNode) -> Type:
+    def resolved(self, node: syntax.NameNode) -> Type:
         if node.name in self.bound:
             node.slot, found = self.bound[node.name]
             return found
@@ -112,13 +95,13 @@ class _Checker:
         self.members.setdefault(node.name, set())
         return self.variables[node.name]
 
-    def select(self, node: Select) -> Type:
+    def visit_Select(self, node: syntax.Select) -> Type:
         found = self.member_of(node.operand, node.member, node.at)
         return BOOL if node.is_test else found
 
-    def member_of(self, operand: Node, member: str, at: int) -> Type:
+    def member_of(self, operand: syntax.Node, member: str, at: int) -> Type:
         """Return the type of a named member; record it as read, if it is a member of a variable."""
-        if isinstance(operand, NameNode):
+        if isinstance(operand, syntax.NameNode):
             of = operand.type = self.resolved(operand)
             if operand.slot is None:
                 self.members[operand.name].add(member)
@@ -132,7 +115,7 @@ class _Checker:
             raise self.error(at, f"{self.text(operand)}.{member}: {of.words} has no members")
         return DYN
 
-    def declared(self, operand: Node, of: Type, member: str, at: int) -> Type:
+    def declared(self, operand: syntax.Node, of: Type, member: str, at: int) -> Type:
         if member in of.members or of.is_open:
             return of.members.get(member, DYN)
         owner = f"{of.label} has" if of.label else "there is"
@@ -140,9 +123,9 @@ class _Checker:
         message = f"{self.text(operand)}.{excerpt(member)}: {owner} no such {of.noun}{hint}"
         raise self.error(at, message)
 
-    def index(self, node: IndexNode) -> Type:
+    def visit_IndexNode(self, node: syntax.IndexNode) -> Type:
         key = node.index
-        if isinstance(key, LiteralNode) and isinstance(key.value, str):
+        if isinstance(key, syntax.LiteralNode) and isinstance(key.value, str):
             key.type = STRING
             return self.member_of(node.operand, key.value, node.at)
         of, by = self.check(node.operand), self.check(key)
@@ -158,28 +141,28 @@ class _Checker:
 
     # --- operators ---
 
-    def expect(self, node: Node, kinds: Iterable[str], what: str) -> None:
+    def expect(self, node: syntax.Node, kinds: Iterable[str], what: str) -> None:
         if node.type.kind not in ("dyn", *kinds):
             wanted = " or ".join(dict.fromkeys(Type(kind).words for kind in kinds))
             raise self.error(node.start, f"{what}: expected {wanted}, not {node.type.words}")
 
-    def unary(self, node: Unary) -> Type:
+    def visit_Unary(self, node: syntax.Unary) -> Type:
         found = self.check(node.operand)
         self.expect(node.operand, ("bool",) if node.operator == "!" else NUMBERS, node.operator)
         return BOOL if node.operator == "!" else found._replace(is_nullable=False)
 
-    def logical(self, node: Logical) -> Type:
+    def visit_Logical(self, node: syntax.Logical) -> Type:
         for part in node.parts:
             self.check(part)
             self.expect(part, ("bool",), node.operator)
         return BOOL
 
-    def conditional(self, node: Conditional) -> Type:
+    def visit_Conditional(self, node: syntax.Conditional) -> Type:
         self.check(node.condition)
         self.expect(node.condition, ("bool",), "the condition before ?")
         return join((self.check(node.yes), self.check(node.no)))
 
-    def binary(self, node: Binary) -> Type:
+    def visit_Binary(self, node: syntax.Binary) -> Type:
         if node.operator == "in":
             return self.membership(node)
         left, right = self.check(node.left), self.check(node.right)
@@ -191,7 +174,7 @@ class _Checker:
             return BOOL
         return self.arithmetic(node, left, right)
 
-    def comparable(self, node: Binary, left: Type, right: Type) -> None:
+    def comparable(self, node: syntax.Binary, left: Type, right: Type) -> None:
         if not may_equal(left, right):
             hint = ""
             if "null" in (left.kind, right.kind):
@@ -201,19 +184,19 @@ class _Checker:
         self.chosen(left, node.left, node.right)
         self.chosen(right, node.right, node.left)
 
-    def chosen(self, of: Type, compared: Node, other: Node) -> None:
+    def chosen(self, of: Type, compared: syntax.Node, other: syntax.Node) -> None:
         """Refuse a comparison with a literal that is not one of a string's possible values."""
-        value = other.value if isinstance(other, LiteralNode) else None
+        value = other.value if isinstance(other, syntax.LiteralNode) else None
         if of.choices and isinstance(value, str) and value not in of.choices:
             hint = suggestion(value, of.choices, 1)
             raise self.error(other.start, f"{self.text(other)}: {self.text(compared)} is never that{hint}")
 
-    def ordered(self, node: Binary, left: Type, right: Type) -> None:
+    def ordered(self, node: syntax.Binary, left: Type, right: Type) -> None:
         kinds = {left.kind, right.kind} - {"dyn"}
         if not (kinds <= set(NUMBERS) or kinds in ({"string"}, {"bool"})):
             raise self.error(node.at, f"{left.words} {node.operator} {right.words}: they have no order")
 
-    def arithmetic(self, node: Binary, left: Type, right: Type) -> Type:
+    def arithmetic(self, node: syntax.Binary, left: Type, right: Type) -> Type:
         allowed = {"+": ("string", "list", *NUMBERS), "%": ("int",)}.get(node.operator, NUMBERS)
         kinds = {left.kind, right.kind} - {"dyn"}
         if len(kinds) > 1 or not kinds <= set(allowed):
@@ -224,7 +207,7 @@ class _Checker:
             return list_of(join((left.element or DYN, right.element or DYN)))
         return Type(kinds.pop()) if "dyn" not in (left.kind, right.kind) else DYN
 
-    def membership(self, node: Binary) -> Type:
+    def membership(self, node: syntax.Binary) -> Type:
         left, right = self.check(node.left), node.right
         if self.is_member_test(node.left, right):
             return BOOL
@@ -238,36 +221,40 @@ class _Checker:
             raise self.error(node.at, f"in: expected a list or a map, not {of.words}{hint}")
         return BOOL
 
-    def is_member_test(self, key: Node, of: Node) -> bool:
+    def is_member_test(self, key: syntax.Node, of: syntax.Node) -> bool:
         """Whether it is ``"name" in struct``, which reads that member as ``has(struct.name)`` does."""
-        if not (isinstance(key, LiteralNode) and isinstance(key.value, str) and isinstance(of, NameNode)):
+        if not (
+            isinstance(key, syntax.LiteralNode)
+            and isinstance(key.value, str)
+            and isinstance(of, syntax.NameNode)
+        ):
             return False
         if self.resolved(of).kind != "struct":
             return False
         self.member_of(of, key.value, key.start)
         return True
 
-    def in_list(self, node: Binary, left: Type, of: Type) -> None:
+    def in_list(self, node: syntax.Binary, left: Type, of: Type) -> None:
         element = of.element or DYN
         if not may_equal(left, element):
             message = f"{left.words} in a list whose elements are never that"
             raise self.error(node.at, message)
         self.chosen(element, node.right, node.left)
-        if isinstance(node.right, ListLiteral):
+        if isinstance(node.right, syntax.ListLiteral):
             for item in node.right.items:
                 self.chosen(left, node.left, item)
 
     # --- literals of lists and maps ---
 
-    def list_literal(self, node: ListLiteral) -> Type:
+    def visit_ListLiteral(self, node: syntax.ListLiteral) -> Type:
         return list_of(join([self.check(item) for item in node.items]))
 
-    def map_literal(self, node: MapLiteral) -> Type:
+    def visit_MapLiteral(self, node: syntax.MapLiteral) -> Type:
         seen = set()
         for key, _ in node.entries:
             self.check(key)
             self.expect(key, ("string", "int"), "the key of a map")
-            if isinstance(key, LiteralNode):
+            if isinstance(key, syntax.LiteralNode):
                 if key.value in seen:
                     raise self.error(key.start, f"{self.text(key)}: the map has this key already")
                 seen.add(key.value)
@@ -275,7 +262,7 @@ class _Checker:
 
     # --- calls ---
 
-    def call(self, node: CallNode) -> Type:
+    def visit_CallNode(self, node: syntax.CallNode) -> Type:
         function = self.function(node)
         arguments = [*node.children()]
         if len(arguments) != len(function.parameters):
@@ -292,7 +279,7 @@ class _Checker:
             self.load(node, function.load)
         return function.result
 
-    def function(self, node: CallNode) -> Function:
+    def function(self, node: syntax.CallNode) -> Function:
         known = FUNCTIONS if node.target is None else METHODS
         if node.name in known:
             return known[node.name]
@@ -307,14 +294,14 @@ class _Checker:
         hint = suggestion(node.name, names, 1)
         raise self.error(node.at, f"{excerpt(node.name)}(): there is no such {kind}{hint}")
 
-    def load(self, node: CallNode, load: Callable[[], object]) -> None:
+    def load(self, node: syntax.CallNode, load: Callable[[], object]) -> None:
         try:
             load()
         except (ImportError, ValueError):
             raise self.error(node.at, f"{node.name}() needs {SHELL_NEEDS}") from None
 
-    def pattern(self, node: Node) -> Any:
-        if not isinstance(node, LiteralNode):
+    def pattern(self, node: syntax.Node) -> Any:
+        if not isinstance(node, syntax.LiteralNode):
             raise self.error(
                 node.start, "matches() takes its pattern as a literal, which is compiled at load"
             )
@@ -327,7 +314,7 @@ class _Checker:
         except ValueError as error:
             raise self.error(node.start, f"the pattern is not valid RE2: {excerpt(str(error))}") from None
 
-    def macro(self, node: Macro) -> Type:
+    def visit_Macro(self, node: syntax.Macro) -> Type:
         of = self.check(node.range)
         if of.kind not in ("list", "dyn", *MAPS):
             raise self.error(node.at, f"{node.name}(): expected a list or a map, not {of.words}")
@@ -351,19 +338,3 @@ class _Checker:
 def _count(name: str, wanted: int, given: int) -> str:
     takes = f"{wanted} argument{'' if wanted == 1 else 's'}" if wanted else "no arguments"
     return f"{name}() takes {takes}, {given} {'is' if given == 1 else 'are'} given"
-
-
-CHECKS: dict[type[Node], Callable[[_Checker, Any], Type]] = {
-    LiteralNode: _Checker.literal,
-    NameNode: _Checker.name,
-    Select: _Checker.select,
-    IndexNode: _Checker.index,
-    Unary: _Checker.unary,
-    Binary: _Checker.binary,
-    Logical: _Checker.logical,
-    Conditional: _Checker.conditional,
-    ListLiteral: _Checker.list_literal,
-    MapLiteral: _Checker.map_literal,
-    CallNode: _Checker.call,
-    Macro: _Checker.macro,
-}

@@ -13,30 +13,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from fastrpc.errors import excerpt
+from fastrpc.guard.cel import syntax
 from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
 from fastrpc.guard.cel.functions import FUNCTIONS, METHODS
-from fastrpc.guard.cel.syntax import (
-    Binary,
-    CallNode,
-    Conditional,
-    IndexNode,
-    ListLiteral,
-    LiteralNode,
-    Logical,
-    Macro,
-    MapLiteral,
-    NameNode,
-    Node,
-    Select,
-    Unary,
-    size_of,
-)
+from fastrpc.guard.cel.types import WORDS
 from fastrpc.guard.cel.values import (
     BINARY,
     TRACE,
     UNARY,
     VALUES,
-    WORDS,
     Frame,
     as_bool,
     as_double,
@@ -54,7 +39,7 @@ MOST_TRACED = 20
 """The maximum number of entries in a trace."""
 
 
-def compiled(source: str, tree: Node, *, is_traced: bool = False) -> Run:
+def compiled(source: str, tree: syntax.Node, *, is_traced: bool = False) -> Run:
     """Return the function of a checked tree. `is_traced`: it appends values to the frame's trace."""
     return _Compiler(source, is_traced).build(tree)
 
@@ -64,87 +49,92 @@ class _Compiler:
         self.source = source
         self.is_traced = is_traced
 
-    def build(self, node: Node, is_part: bool = False) -> Run:
+    def build(self, node: syntax.Node, is_part: bool = False) -> Run:
         """Return a node's function. `is_part`: it is not traced, since its parent is."""
-        run = BUILD[type(node)](self, node)
+        run: Run = getattr(self, f"visit_{type(node).__name__}")(node)
         if self.is_traced and not is_part and is_telling(node):
             return traced(run, self.text(node))
         return run
 
-    def text(self, node: Node) -> str:
+    def text(self, node: syntax.Node) -> str:
         return excerpt(self.source[node.start : node.end])
 
-    def literal(self, node: LiteralNode) -> Run:
+    def visit_LiteralNode(self, node: syntax.LiteralNode) -> Run:
         value = node.value
         return lambda frame: value
 
-    def name(self, node: NameNode) -> Run:
+    def visit_NameNode(self, node: syntax.NameNode) -> Run:
         slot = node.slot
         return variable(node.name) if slot is None else lambda frame: frame[slot]
 
-    def select(self, node: Select) -> Run:
+    def visit_Select(self, node: syntax.Select) -> Run:
         if node.is_test:
             return has_member(self.build(node.operand, is_part=True), node.member, self.text(node))
         return self.member(node.operand, node.member, self.text(node))
 
-    def member(self, operand: Node, member: str, text: str) -> Run:
-        if isinstance(operand, NameNode) and operand.slot is None:
+    def member(self, operand: syntax.Node, member: str, text: str) -> Run:
+        if isinstance(operand, syntax.NameNode) and operand.slot is None:
             return member_of_variable(operand.name, member, text)
         return member_of(self.build(operand, is_part=True), member, text)
 
-    def index(self, node: IndexNode) -> Run:
+    def visit_IndexNode(self, node: syntax.IndexNode) -> Run:
         key = node.index
-        if isinstance(key, LiteralNode) and isinstance(key.value, str):
+        if isinstance(key, syntax.LiteralNode) and isinstance(key.value, str):
             return self.member(node.operand, key.value, self.text(node))
         return two(element, self.build(node.operand, is_part=True), self.build(key))
 
-    def unary(self, node: Unary) -> Run:
+    def visit_Unary(self, node: syntax.Unary) -> Run:
         function, operand = UNARY[node.operator], self.build(node.operand)
         return lambda frame: function(frame, operand(frame))
 
-    def binary(self, node: Binary) -> Run:
+    def visit_Binary(self, node: syntax.Binary) -> Run:
         right = node.right
-        if node.operator in ("==", "!=") and isinstance(right, LiteralNode) and isinstance(right.value, str):
+        if (
+            node.operator in ("==", "!=")
+            and isinstance(right, syntax.LiteralNode)
+            and isinstance(right.value, str)
+        ):
             return equals_text(self.build(node.left), right.value, node.operator == "==")
-        if node.operator == "in" and isinstance(right, ListLiteral):
-            texts = [item.value for item in right.items if isinstance(item, LiteralNode)]
+        if node.operator == "in" and isinstance(right, syntax.ListLiteral):
+            texts = [item.value for item in right.items if isinstance(item, syntax.LiteralNode)]
             if len(texts) == len(right.items) and all(isinstance(each, str) for each in texts):
                 return one_of_texts(self.build(node.left), frozenset(texts))
         if node.operator in ARITHMETIC:
             return two(BINARY[node.operator], self.operand(node.left), self.operand(right))
         return self.two(BINARY[node.operator], node.left, right)
 
-    def operand(self, node: Node) -> Run:
+    def operand(self, node: syntax.Node) -> Run:
         """Return the function of an operand of arithmetic: an int is a double where a double is declared."""
         run = self.build(node)
-        if node.type.kind != "double" or isinstance(node, LiteralNode):
+        if node.type.kind != "double" or isinstance(node, syntax.LiteralNode):
             return run
         return lambda frame: as_double(run(frame))
 
-    def two(self, function: Callable[..., Any], left: Node, right: Node) -> Run:
-        if isinstance(right, LiteralNode):
-            return two_with_constant(function, self.build(left), right.value)
+    def two(self, function: Callable[..., Any], left: syntax.Node, right: syntax.Node) -> Run:
+        if isinstance(right, syntax.LiteralNode):
+            operand, constant = self.build(left), right.value
+            return lambda frame: function(frame, operand(frame), constant)
         return two(function, self.build(left), self.build(right))
 
-    def logical(self, node: Logical) -> Run:
+    def visit_Logical(self, node: syntax.Logical) -> Run:
         parts = [self.build(part) for part in node.parts]
         settling = node.operator == "||"
         if len(parts) == 2:
             return logical_of_two(parts[0], parts[1], settling, node.operator)
-        return logical(parts, settling, node.operator)
+        return lambda frame: settled(parts, frame, settling, node.operator)
 
-    def conditional(self, node: Conditional) -> Run:
+    def visit_Conditional(self, node: syntax.Conditional) -> Run:
         condition, yes, no = self.build(node.condition), self.build(node.yes), self.build(node.no)
         return lambda frame: yes(frame) if as_bool(condition(frame), "?") else no(frame)
 
-    def list_literal(self, node: ListLiteral) -> Run:
+    def visit_ListLiteral(self, node: syntax.ListLiteral) -> Run:
         items = [self.build(item) for item in node.items]
         return lambda frame: [item(frame) for item in items]
 
-    def map_literal(self, node: MapLiteral) -> Run:
+    def visit_MapLiteral(self, node: syntax.MapLiteral) -> Run:
         return map_of_entries([(self.build(key), self.build(value)) for key, value in node.entries])
 
-    def call(self, node: CallNode) -> Run:
+    def visit_CallNode(self, node: syntax.CallNode) -> Run:
         known = FUNCTIONS if node.target is None else METHODS
         function, arguments = known[node.name].run, [*node.children()]
         if node.pattern is not None:
@@ -155,22 +145,24 @@ class _Compiler:
         argument = self.build(arguments[0])
         return lambda frame: function(frame, argument(frame))
 
-    def macro(self, node: Macro) -> Run:
+    def visit_Macro(self, node: syntax.Macro) -> Run:
         parts = [self.build(part) for part in node.parts]
         elements = self.elements(node)
-        if node.name in ("all", "exists"):
-            return quantifier(elements, parts[0], node.name == "exists", node.name)
-        if node.name == "exists_one":
-            return exactly_one(elements, parts[0])
-        if node.name == "filter":
-            return chosen(elements, parts[0], None, "filter")
-        return chosen(elements, parts[0] if len(parts) == 2 else None, parts[-1], "map")
+        condition, name = parts[0], node.name
+        if name in ("all", "exists"):  # settled by an element that is false, or true
+            settling = name == "exists"
+            return lambda frame: settled((condition for _ in elements(frame)), frame, settling, name)
+        if name == "exists_one":
+            return lambda frame: sum(as_bool(condition(frame), name) for _ in elements(frame)) == 1
+        if name == "filter":
+            return chosen(elements, condition, None, name)
+        return chosen(elements, condition if len(parts) == 2 else None, parts[-1], name)
 
-    def elements(self, node: Macro) -> Elements:
+    def elements(self, node: syntax.Macro) -> Elements:
         """Return the function that iterates over a macro's range, and for each element sets the slot and
         spends a step."""
         iterated, slot, name = self.build(node.range), node.slot, node.name
-        cost = sum(size_of(part) for part in node.parts)
+        cost = sum(syntax.size_of(part) for part in node.parts)
 
         def elements(frame: Frame) -> Iterator[Any]:
             values = iterated(frame)
@@ -239,10 +231,6 @@ def two(function: Callable[..., Any], left: Run, right: Run) -> Run:
     return lambda frame: function(frame, left(frame), right(frame))
 
 
-def two_with_constant(function: Callable[..., Any], left: Run, constant: Any) -> Run:
-    return lambda frame: function(frame, left(frame), constant)
-
-
 def equals_text(operand: Run, text: str, wanted: bool) -> Run:
     def run(frame: Frame) -> bool:
         value = operand(frame)
@@ -263,11 +251,6 @@ def one_of_texts(operand: Run, texts: frozenset[str]) -> Run:
     return run
 
 
-def logical(parts: list[Run], settling: bool, operator: str) -> Run:
-    """Return ``||`` (settled by a true operand) or ``&&`` (by a false one)."""
-    return lambda frame: settled(parts, frame, settling, operator)
-
-
 def settled(parts: Iterable[Run], frame: Frame, settling: bool, doing: str) -> bool:
     """Return `settling` if a part has that value, even if parts before it fail; else the other value."""
     failure: EvaluationError | None = None
@@ -285,7 +268,8 @@ def settled(parts: Iterable[Run], frame: Frame, settling: bool, doing: str) -> b
 
 
 def logical_of_two(left: Run, right: Run, settling: bool, operator: str) -> Run:
-    """Return `logical` for two operands, without a loop if the left one does not fail."""
+    """Return ``||`` (settled by a true operand) or ``&&`` (by a false one) of two operands,
+    without a loop if the left one does not fail."""
 
     def run(frame: Frame) -> bool:
         try:
@@ -329,18 +313,6 @@ def map_of_entries(entries: list[tuple[Run, Run]]) -> Run:
 Elements = Callable[[Frame], Iterator[Any]]
 
 
-def quantifier(elements: Elements, condition: Run, settling: bool, name: str) -> Run:
-    """Return ``exists`` (settled by an element that is true) or ``all`` (by one that is false)."""
-    return lambda frame: settled((condition for _ in elements(frame)), frame, settling, name)
-
-
-def exactly_one(elements: Elements, condition: Run) -> Run:
-    def run(frame: Frame) -> bool:
-        return sum(as_bool(condition(frame), "exists_one") for _ in elements(frame)) == 1
-
-    return run
-
-
 def chosen(elements: Elements, condition: Run | None, value: Run | None, name: str) -> Run:
     """Return ``filter`` (no `value`) or ``map``."""
 
@@ -359,11 +331,13 @@ def chosen(elements: Elements, condition: Run | None, value: Run | None, name: s
 LONGEST_SHOWN = 80
 
 
-def is_telling(node: Node) -> bool:
+def is_telling(node: syntax.Node) -> bool:
     """Whether a node's value explains a decision: what was read, compared or called."""
-    if isinstance(node, Binary):
+    if isinstance(node, syntax.Binary):
         return node.operator not in ARITHMETIC
-    return isinstance(node, NameNode | Select | IndexNode | CallNode | Macro)
+    return isinstance(
+        node, syntax.NameNode | syntax.Select | syntax.IndexNode | syntax.CallNode | syntax.Macro
+    )
 
 
 def traced(run: Run, text: str) -> Run:
@@ -401,19 +375,3 @@ def shown(value: Any) -> Any:
     if kind == "int" and value.bit_length() > 200:
         return f"an int of {value.bit_length():,} bits"
     return f"{WORDS[kind]} of {len(value):,}" if kind in ("list", "map") else value
-
-
-BUILD: dict[type[Node], Callable[[_Compiler, Any], Run]] = {
-    LiteralNode: _Compiler.literal,
-    NameNode: _Compiler.name,
-    Select: _Compiler.select,
-    IndexNode: _Compiler.index,
-    Unary: _Compiler.unary,
-    Binary: _Compiler.binary,
-    Logical: _Compiler.logical,
-    Conditional: _Compiler.conditional,
-    ListLiteral: _Compiler.list_literal,
-    MapLiteral: _Compiler.map_literal,
-    CallNode: _Compiler.call,
-    Macro: _Compiler.macro,
-}

@@ -104,19 +104,12 @@ class Expression:
         except EvaluationError:
             raise
         except Exception as error:
-            raise _beyond_evaluation(error) from error
+            # raised by the methods of a value, or by one that contains itself
+            raise EvaluationError(f"the values cannot be evaluated: {type(error).__name__}") from error
 
     def test(self, values: Mapping[str, Any]) -> bool:
         """Return `evaluate` of a rule; a value other than true and false is an `EvaluationError`, too."""
-        try:
-            value = self._run([values, MOST_STEPS, None, *self._slots])
-        except EvaluationError:
-            raise
-        except Exception as error:
-            raise _beyond_evaluation(error) from error
-        if value is True or value is False:
-            return value
-        return as_bool(value, "the rule")
+        return as_bool(self.evaluate(values), "the rule")
 
     @property
     def atoms(self) -> Atoms:
@@ -142,8 +135,3 @@ class Expression:
             if not isinstance(error, EvaluationError):
                 trace.append((excerpt(self.source), f"error: {type(error).__name__}"))
         return trace[:MOST_TRACED]
-
-
-def _beyond_evaluation(error: Exception) -> EvaluationError:
-    """Return the error for a value whose methods fail, or that contains itself."""
-    return EvaluationError(f"the values cannot be evaluated: {type(error).__name__}")

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastrpc.guard.cel.errors import EvaluationError
-from fastrpc.guard.cel.types import BOOL, DOUBLE, INT, STRING, Type, list_of
+from fastrpc.guard.cel.types import BOOL, DOUBLE, INT, STRING, WORDS, Type, list_of
 from fastrpc.guard.cel.values import (
     LARGEST_INT,
     SHORT_TEXT,
     SMALLEST_INT,
-    WORDS,
     Frame,
     double_of,
     kind_of,
@@ -44,20 +43,17 @@ class Function(NamedTuple):
     load: Callable[[], object] | None = None
 
 
-def starts_with(frame: Frame, text: Any, part: Any) -> bool:
-    if type(text) is str and type(part) is str:
-        if len(part) > SHORT_TEXT:
-            read_text(frame, part)
-        return text.startswith(part)
-    return text_of(text, "startsWith").startswith(text_of(part, "startsWith"))
+def at_an_end(doing: str, test: Callable[[str, str], bool]) -> Callable[[Frame, Any, Any], bool]:
+    """Return what ``startsWith`` or ``endsWith`` does."""
 
+    def run(frame: Frame, text: Any, part: Any) -> bool:
+        if type(text) is str and type(part) is str:
+            if len(part) > SHORT_TEXT:
+                read_text(frame, part)
+            return test(text, part)
+        return test(text_of(text, doing), text_of(part, doing))
 
-def ends_with(frame: Frame, text: Any, part: Any) -> bool:
-    if type(text) is str and type(part) is str:
-        if len(part) > SHORT_TEXT:
-            read_text(frame, part)
-        return text.endswith(part)
-    return text_of(text, "endsWith").endswith(text_of(part, "endsWith"))
+    return run
 
 
 def contains(frame: Frame, text: Any, part: Any) -> bool:
@@ -170,30 +166,30 @@ def shell_parses(frame: Frame, line: Any) -> bool:
 
 
 def shell_programs(frame: Frame, line: Any) -> list[str]:
-    """Return the programs that a line runs, at least one. If they are not known for certain, raise an error:
-    an empty list would make ``all`` true, an incomplete one ``exists`` false."""
-    from fastrpc.guard.shell.parser import commands
-
-    found = commands(shell_line(frame, line, "shellPrograms"))
-    if found is None:
-        raise EvaluationError("shellPrograms: the command line is not understood")
-    return [command[0].text for command in found]
+    """Return the programs that a line runs, at least one."""
+    return [command[0].text for command in known_commands(frame, line, "shellPrograms")]
 
 
 def shell_commands(frame: Frame, line: Any) -> list[str]:
     """Return the commands that a line runs, at least one, each with all of its words, quoted if a shell needs
-    that. If they are not known for certain, raise an error, as `shell_programs` does."""
+    that."""
     from shlex import quote
 
-    from fastrpc.guard.shell.parser import commands
-
-    found = commands(shell_line(frame, line, "shellCommands"))
-    if found is None:
-        raise EvaluationError("shellCommands: the command line is not understood")
     return [
         " ".join(word.written if word.is_pattern else quote(word.text) for word in command)
-        for command in found
+        for command in known_commands(frame, line, "shellCommands")
     ]
+
+
+def known_commands(frame: Frame, line: Any, doing: str) -> Any:
+    """Return the commands of a line. If they are not known for certain, raise an error: an empty list would
+    make ``all`` true, an incomplete one ``exists`` false."""
+    from fastrpc.guard.shell.parser import commands
+
+    found = commands(shell_line(frame, line, doing))
+    if found is None:
+        raise EvaluationError(f"{doing}: the command line is not understood")
+    return found
 
 
 def shell_line(frame: Frame, line: Any, doing: str) -> str:
@@ -220,8 +216,8 @@ FUNCTIONS = {
     "shellCommands": Function((TEXT,), list_of(STRING), shell_commands, load_shell),
 }
 METHODS = {
-    "startsWith": Function((TEXT, TEXT), BOOL, starts_with),
-    "endsWith": Function((TEXT, TEXT), BOOL, ends_with),
+    "startsWith": Function((TEXT, TEXT), BOOL, at_an_end("startsWith", str.startswith)),
+    "endsWith": Function((TEXT, TEXT), BOOL, at_an_end("endsWith", str.endswith)),
     "contains": Function((TEXT, TEXT), BOOL, contains),
     "matches": FUNCTIONS["matches"],
     "size": SIZE,

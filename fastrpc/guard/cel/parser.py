@@ -9,23 +9,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from fastrpc.errors import excerpt
+from fastrpc.guard.cel import syntax
 from fastrpc.guard.cel.errors import RuleError, RuleSyntaxError
 from fastrpc.guard.cel.lexer import Token, tokens_of
-from fastrpc.guard.cel.syntax import (
-    Binary,
-    CallNode,
-    Conditional,
-    IndexNode,
-    ListLiteral,
-    LiteralNode,
-    Logical,
-    Macro,
-    MapLiteral,
-    NameNode,
-    Node,
-    Select,
-    Unary,
-)
 from fastrpc.guard.cel.values import LARGEST_INT, SMALLEST_INT
 
 MOST_LEVELS = 64
@@ -53,10 +39,10 @@ MACROS = {
 }
 """The parameters of each macro after the name that it binds; the condition of `map` is optional."""
 
-Made = TypeVar("Made", bound=Node)
+Made = TypeVar("Made", bound=syntax.Node)
 
 
-def parse(source: str) -> Node:
+def parse(source: str) -> syntax.Node:
     """Return the tree of a rule; raise `RuleSyntaxError`."""
     return _Parser(source).whole()
 
@@ -76,13 +62,13 @@ class _Parser:
     def token(self) -> Token:
         return self.tokens[self.at]
 
-    def whole(self) -> Node:
+    def whole(self) -> syntax.Node:
         tree = self.expression()
         if self.token.kind != "end":
             raise self.unexpected("an operator or the end")
         return tree
 
-    def expression(self) -> Node:
+    def expression(self) -> syntax.Node:
         self.levels += 1
         if self.levels > MOST_LEVELS:
             raise _too_deep(self.source, self.token.start)
@@ -92,45 +78,42 @@ class _Parser:
             yes = self.binary(1)
             self.expect(":")
             no = self.expression()
-            node = self.made(Conditional(node.start, no.end, at, node, yes, no))
+            node = self.made(syntax.Conditional(node.start, no.end, at, node, yes, no))
         self.levels -= 1
         return node
 
-    def binary(self, least: int) -> Node:
+    def binary(self, least: int) -> syntax.Node:
         """Parse operands and operators of at least this precedence, from left to right."""
         left = self.unary()
-        while (level := self.precedence()) >= least:
+        while (level := PRECEDENCE.get(self.token.text, 0)) >= least:
             operator = self.next()
             left = self.joined(operator, left, self.binary(level + 1))
         return left
 
-    def precedence(self) -> int:
-        return PRECEDENCE.get(self.token.text, 0)
-
-    def joined(self, operator: Token, left: Node, right: Node) -> Node:
+    def joined(self, operator: Token, left: syntax.Node, right: syntax.Node) -> syntax.Node:
         span = left.start, right.end, operator.start
         if operator.text not in ("&&", "||"):
-            return self.made(Binary(*span, operator.text, left, right))
-        is_chain = isinstance(left, Logical) and left.operator == operator.text
+            return self.made(syntax.Binary(*span, operator.text, left, right))
+        is_chain = isinstance(left, syntax.Logical) and left.operator == operator.text
         parts = [*left.children()] if is_chain else [left]
-        return self.made(Logical(*span, operator.text, [*parts, right]))
+        return self.made(syntax.Logical(*span, operator.text, [*parts, right]))
 
-    def unary(self) -> Node:
+    def unary(self) -> syntax.Node:
         operators = []
         while self.token.text in ("!", "-"):
             operators.append(self.next())
         is_negative = bool(operators) and operators[-1].text == "-" and self.token.kind in ("int", "double")
         node = self.postfix(self.number(operators.pop()) if is_negative else self.primary())
         for operator in reversed(operators):
-            node = self.made(Unary(operator.start, node.end, operator.start, operator.text, node))
+            node = self.made(syntax.Unary(operator.start, node.end, operator.start, operator.text, node))
         return node
 
-    def primary(self) -> Node:
+    def primary(self) -> syntax.Node:
         token = self.token
         if token.kind in ("int", "double"):
             return self.number(None)
         if token.kind == "string":
-            return LiteralNode(*self.span(self.next()), token.value)
+            return syntax.LiteralNode(*self.span(self.next()), token.value)
         if token.kind == "name":
             return self.named()
         if token.text == "[":
@@ -144,46 +127,46 @@ class _Parser:
             return inner
         raise self.unexpected("a value")
 
-    def number(self, minus: Token | None) -> Node:
+    def number(self, minus: Token | None) -> syntax.Node:
         token = self.next()
         value = -token.value if minus else token.value
         start = minus.start if minus else token.start
         if token.kind == "int" and not SMALLEST_INT <= value <= LARGEST_INT:
             raise RuleSyntaxError.at(self.source, start, "this int has more than 64 bits")
-        return LiteralNode(start, token.end, start, value)
+        return syntax.LiteralNode(start, token.end, start, value)
 
-    def named(self) -> Node:
+    def named(self) -> syntax.Node:
         token = self.next()
         if token.text in CONSTANTS:
-            return LiteralNode(*self.span(token), CONSTANTS[token.text])
+            return syntax.LiteralNode(*self.span(token), CONSTANTS[token.text])
         if token.text == "in" or token.text in RESERVED:
             raise RuleSyntaxError.at(self.source, token.start, f"{token.text}: no variable has this name")
         if self.token.text == "(":
             arguments, end = self.arguments("(", ")")
             if token.text == "has":
                 return self.test(token, arguments, end)
-            return self.made(CallNode(token.start, end, token.start, token.text, None, arguments))
-        return NameNode(*self.span(token), token.text)
+            return self.made(syntax.CallNode(token.start, end, token.start, token.text, None, arguments))
+        return syntax.NameNode(*self.span(token), token.text)
 
-    def test(self, token: Token, arguments: list[Node], end: int) -> Node:
-        if len(arguments) != 1 or not isinstance(arguments[0], Select) or arguments[0].is_test:
+    def test(self, token: Token, arguments: list[syntax.Node], end: int) -> syntax.Node:
+        if len(arguments) != 1 or not isinstance(arguments[0], syntax.Select) or arguments[0].is_test:
             raise RuleSyntaxError.at(self.source, token.start, "has() asks for one member: has(a.b)")
         selected = arguments[0]
-        node = Select(token.start, end, selected.at, selected.operand, selected.member)
+        node = syntax.Select(token.start, end, selected.at, selected.operand, selected.member)
         node.is_test = True
         return self.made(node)
 
-    def postfix(self, node: Node) -> Node:
+    def postfix(self, node: syntax.Node) -> syntax.Node:
         while self.token.text in (".", "["):
             if self.next().text == ".":
                 node = self.member(node)
             else:
                 at = self.token.start
                 index = self.expression()
-                node = self.made(IndexNode(node.start, self.expect("]").end, at, node, index))
+                node = self.made(syntax.IndexNode(node.start, self.expect("]").end, at, node, index))
         return node
 
-    def member(self, operand: Node) -> Node:
+    def member(self, operand: syntax.Node) -> syntax.Node:
         token = self.token
         if token.text in KEYWORDS:
             message = f'{token.text} is a reserved word: write ["{token.text}"] instead of .{token.text}'
@@ -192,28 +175,30 @@ class _Parser:
             raise self.unexpected("the name of a member")
         self.next()
         if self.token.text != "(":
-            return self.made(Select(operand.start, token.end, token.start, operand, token.text))
+            return self.made(syntax.Select(operand.start, token.end, token.start, operand, token.text))
         arguments, end = self.arguments("(", ")")
         if token.text in MACROS:
             return self.macro(operand, token, arguments, end)
-        return self.made(CallNode(operand.start, end, token.start, token.text, operand, arguments))
+        return self.made(syntax.CallNode(operand.start, end, token.start, token.text, operand, arguments))
 
-    def macro(self, operand: Node, token: Token, arguments: list[Node], end: int) -> Node:
+    def macro(
+        self, operand: syntax.Node, token: Token, arguments: list[syntax.Node], end: int
+    ) -> syntax.Node:
         name, parts = token.text, MACROS[token.text]
         least = 2 if name == "map" else 1 + len(parts)
         if not least <= len(arguments) <= 1 + len(parts):
             form = ", ".join(("name", *parts[-1:]))
             raise RuleSyntaxError.at(self.source, token.start, f"{name}() is written {name}({form})")
         bound, *rest = arguments
-        if not isinstance(bound, NameNode):
+        if not isinstance(bound, syntax.NameNode):
             message = f"the first argument of {name}() is the name of a variable, such as {name}(x, …)"
             raise RuleSyntaxError.at(self.source, bound.start, message)
-        return self.made(Macro(operand.start, end, token.start, name, operand, bound.name, rest))
+        return self.made(syntax.Macro(operand.start, end, token.start, name, operand, bound.name, rest))
 
-    def arguments(self, opening: str, closing: str) -> tuple[list[Node], int]:
+    def arguments(self, opening: str, closing: str) -> tuple[list[syntax.Node], int]:
         """Parse expressions with commas between them, and their brackets; return them and their end."""
         self.expect(opening)
-        found: list[Node] = []
+        found: list[syntax.Node] = []
         while self.token.text != closing:
             if found:
                 self.expect(",", f"a comma or {closing}")
@@ -222,14 +207,14 @@ class _Parser:
             found.append(self.expression())
         return found, self.next().end
 
-    def list_literal(self) -> Node:
+    def list_literal(self) -> syntax.Node:
         start = self.token.start
         items, end = self.arguments("[", "]")
-        return self.made(ListLiteral(start, end, start, items))
+        return self.made(syntax.ListLiteral(start, end, start, items))
 
-    def map_literal(self) -> Node:
+    def map_literal(self) -> syntax.Node:
         start = self.next().start
-        entries: list[tuple[Node, Node]] = []
+        entries: list[tuple[syntax.Node, syntax.Node]] = []
         while self.token.text != "}":
             if entries:
                 self.expect(",", "a comma or }")
@@ -238,7 +223,7 @@ class _Parser:
             key = self.expression()
             self.expect(":")
             entries.append((key, self.expression()))
-        return self.made(MapLiteral(start, self.next().end, start, entries))
+        return self.made(syntax.MapLiteral(start, self.next().end, start, entries))
 
     def made(self, node: Made) -> Made:
         node.height = 1 + max((child.height for child in node.children()), default=0)

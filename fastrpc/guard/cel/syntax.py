@@ -24,7 +24,14 @@ class Node:
     height: int = field(default=1, init=False)
 
     def children(self) -> Iterator[Node]:
-        return iter(())
+        """Yield the nodes in the fields, in the order of the source."""
+        waiting = [getattr(self, name) for name in reversed(self.__dataclass_fields__)]
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, Node):
+                yield each
+            elif type(each) in (list, tuple):
+                waiting += reversed(each)
 
 
 @dataclass(slots=True, eq=False)
@@ -48,18 +55,11 @@ class Select(Node):
     member: str
     is_test: bool = field(default=False, init=False)
 
-    def children(self) -> Iterator[Node]:
-        yield self.operand
-
 
 @dataclass(slots=True, eq=False)
 class IndexNode(Node):
     operand: Node
     index: Node
-
-    def children(self) -> Iterator[Node]:
-        yield self.operand
-        yield self.index
 
 
 @dataclass(slots=True, eq=False)
@@ -67,19 +67,12 @@ class Unary(Node):
     operator: str
     operand: Node
 
-    def children(self) -> Iterator[Node]:
-        yield self.operand
-
 
 @dataclass(slots=True, eq=False)
 class Binary(Node):
     operator: str
     left: Node
     right: Node
-
-    def children(self) -> Iterator[Node]:
-        yield self.left
-        yield self.right
 
 
 @dataclass(slots=True, eq=False)
@@ -89,9 +82,6 @@ class Logical(Node):
     operator: str
     parts: list[Node]
 
-    def children(self) -> Iterator[Node]:
-        return iter(self.parts)
-
 
 @dataclass(slots=True, eq=False)
 class Conditional(Node):
@@ -99,27 +89,15 @@ class Conditional(Node):
     yes: Node
     no: Node
 
-    def children(self) -> Iterator[Node]:
-        yield self.condition
-        yield self.yes
-        yield self.no
-
 
 @dataclass(slots=True, eq=False)
 class ListLiteral(Node):
     items: list[Node]
 
-    def children(self) -> Iterator[Node]:
-        return iter(self.items)
-
 
 @dataclass(slots=True, eq=False)
 class MapLiteral(Node):
     entries: list[tuple[Node, Node]]
-
-    def children(self) -> Iterator[Node]:
-        for entry in self.entries:
-            yield from entry
 
 
 @dataclass(slots=True, eq=False)
@@ -132,11 +110,6 @@ class CallNode(Node):
     arguments: list[Node]
     pattern: Any = field(default=None, init=False)
 
-    def children(self) -> Iterator[Node]:
-        if self.target is not None:
-            yield self.target
-        yield from self.arguments
-
 
 @dataclass(slots=True, eq=False)
 class Macro(Node):
@@ -147,10 +120,6 @@ class Macro(Node):
     variable: str
     parts: list[Node]
     slot: int = field(default=0, init=False)
-
-    def children(self) -> Iterator[Node]:
-        yield self.range
-        yield from self.parts
 
 
 def size_of(node: Node) -> int:

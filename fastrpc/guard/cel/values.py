@@ -2,9 +2,8 @@
 
 Values have JSON's types: str, bool, int, float, None, list (or tuple) and dict. Two ints of any size are
 compared exactly, an int and a double as in `widened`; arithmetic whose result has more than 64 bits is an
-error. No value is trusted to have its declared
-type. Each function raises `EvaluationError`, and charges the frame (`spend`) for work that grows with the
-values.
+error. No value is trusted to have its declared type. Each function raises `EvaluationError`, and charges the
+frame (`spend`) for work that grows with the values.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from fastrpc.guard.cel.errors import EvaluationError, StepsExceeded
+from fastrpc.guard.cel.types import NUMBERS, OF_PYTHON, WORDS
 
 MOST_STEPS = 100_000
 """The limit of one evaluation. A step is a node of a macro's body in one iteration, an element that is
@@ -38,26 +38,7 @@ Frame = list[Any]
 """The state of one evaluation: the values, the steps left, the trace (or None), then the slots of macros."""
 VALUES, STEPS, TRACE, SLOTS = 0, 1, 2, 3
 
-KINDS = {
-    str: "string",
-    bool: "bool",
-    int: "int",
-    float: "double",
-    type(None): "null",
-    list: "list",
-    tuple: "list",
-    dict: "map",
-}
-WORDS = {
-    "string": "a string",
-    "bool": "a bool",
-    "int": "an int",
-    "double": "a double",
-    "null": "null",
-    "list": "a list",
-    "map": "a map",
-}
-NUMBERS = ("int", "double")
+KINDS = {**{each: of.kind for each, of in OF_PYTHON.items()}, list: "list", tuple: "list", dict: "map"}
 PLAIN = frozenset((str, int, float, bool))
 """Two values of one of these types are compared as in Python."""
 
@@ -151,10 +132,6 @@ def widened(number: int | float) -> int | float:
     """Return an int as it is compared with a double: as a double, like the engines of CEL and its conformance
     tests do. So 2**63 - 1 equals 2.0**63. An int beyond 64 bits, which CEL does not have, remains."""
     return float(number) if SMALLEST_INT <= number <= LARGEST_INT else number
-
-
-def unequal(frame: Frame, left: Any, right: Any) -> bool:
-    return not equal(frame, left, right)
 
 
 ORDERED = ({"int"}, {"double"}, {"int", "double"}, {"string"}, {"bool"})
@@ -305,10 +282,6 @@ def negative(frame: Frame, value: Any) -> Any:
     return limited(-value) if kind == "int" else -value
 
 
-def opposite(frame: Frame, value: Any) -> bool:
-    return not as_bool(value, "!")
-
-
 def as_bool(value: Any, doing: str) -> bool:
     """Return a value that must be a bool."""
     if value is True or value is False:
@@ -316,10 +289,13 @@ def as_bool(value: Any, doing: str) -> bool:
     raise EvaluationError(f"{doing}: expected a bool, not {words_of(value)}")
 
 
-UNARY: dict[str, Callable[[Frame, Any], Any]] = {"-": negative, "!": opposite}
+UNARY: dict[str, Callable[[Frame, Any], Any]] = {
+    "-": negative,
+    "!": lambda frame, value: not as_bool(value, "!"),
+}
 BINARY: dict[str, Callable[[Frame, Any, Any], Any]] = {
     "==": equal,
-    "!=": unequal,
+    "!=": lambda frame, left, right: not equal(frame, left, right),
     **{symbol: ordering(symbol) for symbol in ORDER},
     "in": contained,
     "+": add,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from fastrpc.guard.policy import risks, sections
 from fastrpc.guard.policy.patterns import Patterns
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc.guard.policy.references import References
-    from fastrpc.guard.policy.sections import Section
+from fastrpc.guard.policy.references import References
+from fastrpc.guard.policy.sections import Section
 
 NEVER = "never"
 

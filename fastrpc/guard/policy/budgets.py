@@ -7,16 +7,13 @@ responses, a millionth of a unit of ``[costs]`` or of a tool's declared costs. P
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Mapping
 from decimal import Decimal
+from typing import Any
 
 from fastrpc._core.budget_table import LARGEST_AMOUNT
 from fastrpc.guard.policy import sections
 from fastrpc.guard.policy.patterns import Patterns
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
-    from typing import Any
 
 CALLS, SECONDS, BYTES, COST = range(4)
 """The measures of budgets; `COST` is any unit of ``[costs]``, or of a tool's ``costs=``."""
@@ -107,21 +104,17 @@ def unit_expected(unit: str) -> str:
     return f"expected {NAMED} or a unit of [costs] or of a tool's costs, got {sections.shown(unit)}"
 
 
-def reader(costs: Container[str] | None) -> Callable[[Any], list[Budget]]:
-    """Return the parser of ``["1000 calls/day", "2 hours/month"]``."""
-
-    def convert(value: Any) -> list[Budget]:
-        if not isinstance(value, list):
-            raise ValueError(f'expected budgets such as ["1000 calls/day"], got {sections.shown(value)}')
-        found: list[Budget] = []
-        for each in value:
-            budget = Budget(each, costs)
-            if any((budget.unit, budget.period) == (other.unit, other.period) for other in found):
-                raise ValueError(f"two budgets of {budget.unit} for one {budget.period}")
-            found.append(budget)
-        return found
-
-    return convert
+def of_caller(value: Any) -> list[Budget]:
+    """Read ``["1000 calls/day", "2 hours/month"]``, in any units. Raises ValueError."""
+    if not isinstance(value, list):
+        raise ValueError(f'expected budgets such as ["1000 calls/day"], got {sections.shown(value)}')
+    found: list[Budget] = []
+    for each in value:
+        budget = Budget(each, None)
+        if any((budget.unit, budget.period) == (other.unit, other.period) for other in found):
+            raise ValueError(f"two budgets of {budget.unit} for one {budget.period}")
+        found.append(budget)
+    return found
 
 
 def of_tools(value: Any) -> list[tuple[Patterns, list[Budget]]]:
@@ -130,11 +123,10 @@ def of_tools(value: Any) -> list[tuple[Patterns, list[Budget]]]:
         raise ValueError(
             f'expected a table such as {{ "order" = ["10 calls/day"] }}, got {sections.shown(value)}'
         )
-    convert = reader(None)
     found = []
     for glob, each in value.items():
         try:
-            found.append((Patterns([glob]), convert(each)))
+            found.append((Patterns([glob]), of_caller(each)))
         except ValueError as error:
             raise ValueError(f"{glob}: {error}") from None
     return found

@@ -19,22 +19,18 @@ Only the secrets that the file names are looked up; `decisions` applies it to th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any
 
 from fastrpc.guard.callers import claims
+from fastrpc.guard.callers.claims import ClaimRule
 from fastrpc.guard.policy import budgets, risks, sections
 from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.audit_section import AuditConfig
+from fastrpc.guard.policy.budgets import Budget
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import Section
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
-    from typing import Any
-
-    from fastrpc.guard.callers.claims import ClaimRule
-    from fastrpc.guard.policy.budgets import Budget
 
 RATE = re.compile(r"\s*([1-9][0-9]{0,8})\s*(?:/|per)\s*(second|minute|hour|day)s?\s*\Z")
 UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
@@ -74,7 +70,7 @@ class Grant:
         self.prompts: Patterns | None = take("prompts", _patterns)
         self.rate: Rate | None = take("rate", Rate)
         self.tool_rates: list[tuple[Patterns, Rate]] = take("tool_rates", _tool_rates) or []
-        self.budgets: list[Budget] = take("budget", budgets.reader(None)) or []
+        self.budgets: list[Budget] = take("budget", budgets.of_caller) or []
         self.tool_budgets: list[tuple[Patterns, list[Budget]]] = take("tool_budgets", budgets.of_tools) or []
         self.where = None if section is None else section.error
         if section is not None:
@@ -196,12 +192,6 @@ def _tool_rates(value: Any) -> list[tuple[Patterns, Rate]]:
     return [(Patterns([glob]), Rate(rate)) for glob, rate in value.items()]
 
 
-def _tables(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise ValueError(f"expected an array of tables, got {sections.shown(value)}")
-    return value
-
-
 def _claim_rule(section: Section) -> ClaimRule:
     issuer: str = section.take("issuer", sections.text, "")
     path: tuple[str, ...] = section.needed("claim", claims.path)
@@ -235,8 +225,10 @@ def _tokens(references: References) -> Callable[[Any], list[tuple[str, str]]]:
     """Read ``tokens = [{ id = "claude", token = "{{vault:claude}}", class = "agent" }]``."""
 
     def convert(value: Any) -> list[tuple[str, str]]:
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise ValueError(f"expected an array of tables, got {sections.shown(value)}")
         found = []
-        for number, each in enumerate(_tables(value)):
+        for number, each in enumerate(value):
             try:
                 if set(each) != {"id", "token"}:
                     raise ValueError(

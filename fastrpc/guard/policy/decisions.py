@@ -11,36 +11,24 @@ order would be correct for both (`check_order`). Pure, over a `GuardConfig` and 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
 from fastrpc._core.budget_table import LARGEST_AMOUNT
+from fastrpc._core.call_gate import Screen
+from fastrpc._core.call_info import CallInfo
+from fastrpc.callers import Caller
 from fastrpc.guard.cel.errors import EvaluationError
 from fastrpc.guard.policy import risks
 from fastrpc.guard.policy.approval_config import NEVER
-from fastrpc.guard.policy.budgets import CALLS, COST, MILLION
-from fastrpc.guard.policy.config import ALLOW, ASK, DENY, LIST, GuardConfig
+from fastrpc.guard.policy.budgets import CALLS, COST, MILLION, Budget
+from fastrpc.guard.policy.config import ALLOW, ASK, DENY, LIST, Grant, GuardConfig, Rate
 from fastrpc.guard.policy.rules import Rule, rule_for
 from fastrpc.guard.policy.sections import GuardConfigError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
-    from typing import Any, Protocol
-
-    from fastrpc._core.call_gate import Screen
-    from fastrpc.callers import Caller
-    from fastrpc.guard.policy.budgets import Budget
-    from fastrpc.guard.policy.config import Grant, Rate
-
-    BudgetOfCall = tuple[str, Budget, int]
-    """A budget that counts a call: its tool, "" for all; the budget; and the call's cost in it, 0 if the cost
-    is measured, or reported by the tool."""
-
-    class PolicyTarget(Protocol):
-        """A tool, resource or prompt that a policy decides about."""
-
-        kind: str
-        name: str
-        effect: str | None
-        risk: str | None
+BudgetOfCall = tuple[str, Budget, int]
+"""A budget that counts a call: its tool, "" for all; the budget; and the call's cost in it, 0 if the cost
+is measured, or reported by the tool."""
 
 
 MOST_KEPT, MOST_KEPT_IN_ALL = 4096, 65_536
@@ -53,24 +41,32 @@ RANKS = {action: rank for rank, action in enumerate(("", ALLOW, ASK, DENY))}
 """Of several actions the one with the highest rank wins."""
 
 
-class Verdict:
+class CallTarget(NamedTuple):
+    """A tool, resource or prompt that is called or listed."""
+
+    kind: str
+    name: str
+    effect: str | None
+    risk: str | None = None
+
+    @classmethod
+    def of_call(cls, call: CallInfo) -> CallTarget:
+        return cls(call.kind, call.name, call.effect, call.risk)
+
+
+class Verdict(NamedTuple):
     """The result of the rules for a call: `action` (deny, ask, allow, or "" if no rule applies), the rule's
     id, its reason, and the risk, one of `risks.LEVELS`; `risk_rule` is the id of the rule that has set it, or
     ""."""
 
-    __slots__ = ("action", "reason", "risk", "risk_rule", "rule")
-
-    def __init__(self, action: str, rule: str, reason: str, risk: str, risk_rule: str = "") -> None:
-        self.action = action
-        self.rule = rule
-        self.reason = reason
-        self.risk = risk
-        self.risk_rule = risk_rule
+    action: str
+    rule: str
+    reason: str
+    risk: str
+    risk_rule: str = ""
 
     def says_the_same_as(self, other: Verdict) -> bool:
-        return self is other or (
-            self.action == other.action and self.rule == other.rule and self.risk == other.risk
-        )
+        return (self.action, self.rule, self.risk) == (other.action, other.rule, other.risk)
 
 
 class Decision:
@@ -186,11 +182,11 @@ class Policy:
         own = self._own_grant(caller)
         return [*grants, *(each for each in (of_class, own) if each is not None)]
 
-    def rule(self, id: str, target: PolicyTarget) -> Rule | None:
+    def rule(self, id: str, target: CallTarget) -> Rule | None:
         """Return a rule in its form for the target; None if it does not apply. Raises GuardConfigError."""
         return next((rule for rule in self._rules_about(target) if rule.config.id == id), None)
 
-    def decision(self, caller: Caller, key: Hashable, target: PolicyTarget) -> Decision:
+    def decision(self, caller: Caller, key: Hashable, target: CallTarget) -> Decision:
         """Return the decision about a caller of the class `key` and a target."""
         of_class = self._decisions.get(key)
         place = (target.kind, target.name)
@@ -211,7 +207,7 @@ class Policy:
         of_class[place] = decision
         self._kept += 1
 
-    def _decide(self, caller: Caller, target: PolicyTarget) -> Decision:
+    def _decide(self, caller: Caller, target: CallTarget) -> Decision:
         risk = self.base_risk(target)
         rates = tuple(self._rates(caller, target))
         of_refused = rates if self.config.counts_requests else ()
@@ -245,28 +241,28 @@ class Policy:
         return verdict.action == ASK or (is_risky and verdict.action != ALLOW)
 
     def judge(
-        self, decision: Decision, caller: Caller, target: PolicyTarget, arguments: Mapping[str, Any]
+        self, decision: Decision, caller: Caller, target: CallTarget, arguments: Mapping[str, Any]
     ) -> Verdict:
         """Return the verdict on one call: that of its decision and of the rules for each call."""
         before = decision.verdict
         if decision.varies_risk:
             verdict = judge(decision.rules, caller, target, arguments, before.risk)
             if not verdict.risk_rule:
-                verdict.risk_rule = before.risk_rule
+                verdict = verdict._replace(risk_rule=before.risk_rule)
         else:
             values = {**decision.values, "args": arguments}
             verdict = _acted(decision.rules, values, before.risk, before.risk_rule) or before
         if RANKS[before.action] > RANKS[verdict.action]:
-            return Verdict(before.action, before.rule, before.reason, verdict.risk, verdict.risk_rule)
+            return before._replace(risk=verdict.risk, risk_rule=verdict.risk_rule)
         return verdict
 
-    def _is_exposed(self, caller: Caller, target: PolicyTarget) -> bool:
+    def _is_exposed(self, caller: Caller, target: CallTarget) -> bool:
         if not caller.caller_class:
             return False
         states = [grant.allows(target.kind, target.name) for grant in self.grants(caller)]
         return True in states and False not in states
 
-    def base_risk(self, target: PolicyTarget) -> str:
+    def base_risk(self, target: CallTarget) -> str:
         """Return the risk before any rule: from ``[risk]``, from the tool's declaration, or from its
         effect."""
         if target.kind != "tool":
@@ -276,7 +272,7 @@ class Policy:
                 return level
         return target.risk or risks.of_effect(target.effect, self.config.unknown_risk)
 
-    def _rates(self, caller: Caller, target: PolicyTarget) -> Iterable[tuple[str, Rate]]:
+    def _rates(self, caller: Caller, target: CallTarget) -> Iterable[tuple[str, Rate]]:
         """Yield the rates of a call: for a caller, and for a caller and a tool. The most specific grant
         wins."""
         grants = list(reversed(self.grants(caller)))
@@ -290,7 +286,7 @@ class Policy:
                         yield target.name, tool_rate
                         return
 
-    def _budgets(self, caller: Caller, target: PolicyTarget) -> Iterable[BudgetOfCall]:
+    def _budgets(self, caller: Caller, target: CallTarget) -> Iterable[BudgetOfCall]:
         """Yield the budgets of a tool's calls: for a caller, and for a caller and the tool. For each unit and
         period the most specific grant wins."""
         if target.kind != "tool":
@@ -309,7 +305,7 @@ class Policy:
             if fixed or budget.measure != COST or unit in declared:
                 yield about, budget, fixed
 
-    def _rules_about(self, target: PolicyTarget) -> tuple[Rule, ...]:
+    def _rules_about(self, target: CallTarget) -> tuple[Rule, ...]:
         found = []
         for number, (config, general) in enumerate(zip(self.config.rules, self._general, strict=True)):
             if config.tools is None:
@@ -356,7 +352,7 @@ def _meet(rule: Rule, other: Rule, names: Iterable[str]) -> bool:
     return any(tools.match(name) and others.match(name) for name in {*names, *tools.names, *others.names})
 
 
-def values_of(caller: Caller, target: PolicyTarget, risk: str) -> dict[str, Any]:
+def values_of(caller: Caller, target: CallTarget, risk: str) -> dict[str, Any]:
     """Return the variables of rules, except the arguments."""
     return {
         "caller": {
@@ -372,7 +368,7 @@ def values_of(caller: Caller, target: PolicyTarget, risk: str) -> dict[str, Any]
 def judge(
     rules: Sequence[Rule],
     caller: Caller,
-    target: PolicyTarget,
+    target: CallTarget,
     arguments: Mapping[str, Any] | None,
     risk: str,
 ) -> Verdict:

@@ -7,13 +7,10 @@ match slow.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fnmatch import translate
 
 from fastrpc.protocol.uri_template import normal, without_dots
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LONGEST = 256
 MOST = 10_000

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from fastrpc.guard.cel import Expression, Type
+    from fastrpc.guard.cel.expression import Expression
 
 CALLER = cel.struct(
     {"name": cel.STRING, "class": cel.STRING, "owner": cel.STRING, "scopes": cel.list_of(cel.STRING)},
@@ -48,7 +48,7 @@ class Rule:
 def rule_for(config: RuleConfig, tool: str, schema: Mapping[str, Any] | None) -> Rule:
     """Return a rule, checked against the schema of a tool's arguments, None if there is no schema. Raises
     GuardConfigError."""
-    variables: dict[str, Type] = {"caller": CALLER, "tool": TOOL}
+    variables: dict[str, cel.Type] = {"caller": CALLER, "tool": TOOL}
     choices: frozenset[str] = frozenset()
     if config.tools is not None and config.phase != LIST:
         if schema is not None:

@@ -7,15 +7,12 @@ actual value; for an unknown key, with the most similar known one. Pure.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from fastrpc.errors import UsageError, suggestion
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
-    Lines = dict[tuple[str | int, ...], int]
+Lines = dict[tuple[str | int, ...], int]
 
 LONGEST_SHOWN = 60
 

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import Any
 
-from fastrpc.guard.policy.sections import GuardConfigError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc.guard.policy.sections import Lines
+from fastrpc.guard.policy.sections import GuardConfigError, Lines
 
 _KEY = r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'"""
 _HEADER = re.compile(rf"\s*(\[\[?)\s*((?:{_KEY})(?:\s*\.\s*(?:{_KEY}))*)\s*\]")

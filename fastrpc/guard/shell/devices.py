@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fastrpc.guard.shell.lexer import Command, Word
+from fastrpc.guard.shell.lexer import Command, Word
+from fastrpc.guard.shell.programs import names
 
 BEGINS = re.compile(r"[=:,]|\A-[A-Za-z0-9]+(?=/)|\A-[A-Za-z0-9]")
 """The positions in a word where a path may begin, besides its first character."""
@@ -22,23 +21,7 @@ DEVICES = (
     *("stderr", "stdin", "stdout", "tty", "ttyS0", "uinput", "urandom", "watchdog", "zero"),
 )
 TOPS = ("dev", "proc", "sys")
-ONLY_NAMES = frozenset(
-    (
-        "basename",
-        "cd",
-        "df",
-        "dirname",
-        "du",
-        "echo",
-        "find",
-        "ls",
-        "printf",
-        "readlink",
-        "realpath",
-        "stat",
-        "tree",
-    )
-)
+ONLY_NAMES = names("basename cd df dirname du echo find ls printf readlink realpath stat tree")
 """Programs that open none of the files that they name."""
 
 

@@ -55,17 +55,10 @@ def _prints_version(options: tuple[str, ...]) -> Callable[[Sequence[str], bool],
     return lambda words, has_patterns: len(words) == 1 and words[0] in options
 
 
-def _echo(words: Sequence[str], has_patterns: bool) -> bool:
-    return True
-
-
 def _printf(words: Sequence[str], has_patterns: bool) -> bool:
-    return (
-        bool(words)
-        and not is_option(words[0])
-        and PRINTF.fullmatch(words[0]) is not None
-        and not has_patterns
-    )
+    if not words or has_patterns or is_option(words[0]):
+        return False
+    return PRINTF.fullmatch(words[0]) is not None
 
 
 def _find(words: Sequence[str], has_patterns: bool) -> bool:
@@ -95,17 +88,13 @@ def _command(words: Sequence[str], has_patterns: bool) -> bool:
     return words[:1] in (["-v"], ["-V"]) and not any(is_option(word) for word in words[1:])
 
 
-def _git(words: Sequence[str], has_patterns: bool) -> bool:
-    return git.only_reads(words)
-
-
 SPECIAL: dict[str, Callable[[Sequence[str], bool], bool]] = {
     **{name: _prints_version(options) for name, options in VERSIONS.items()},
     "command": _command,
     "date": _date,
-    "echo": _echo,
+    "echo": lambda words, has_patterns: True,
     "find": _find,
-    "git": _git,
+    "git": lambda words, has_patterns: git.only_reads(words),
     "jq": _jq,
     "printf": _printf,
     "sed": _sed,

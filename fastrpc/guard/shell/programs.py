@@ -70,13 +70,17 @@ def program(letters: str = "", valued: str = "", long: str = "", operands: int |
     return Program(letters, valued, names(long) | {"help", "version"}, operands)
 
 
-GREP = program(
-    "aEFGHIPTUVZbchilLnoqrRsvwxyz" + DIGITS,
-    "ABCDdefm",
+SEARCHING = (
     "after-context before-context byte-offset color colour context count file files-with-matches "
     "files-without-match fixed-strings ignore-case invert-match line-buffered line-number line-regexp "
     "max-count no-filename no-ignore-case no-messages null null-data only-matching quiet regexp text "
-    "with-filename word-regexp basic-regexp binary binary-files dereference-recursive devices directories "
+    "with-filename word-regexp"
+)
+"""The long options that grep and rg have in common."""
+GREP = program(
+    "aEFGHIPTUVZbchilLnoqrRsvwxyz" + DIGITS,
+    "ABCDdefm",
+    f"{SEARCHING} basic-regexp binary binary-files dereference-recursive devices directories "
     "exclude exclude-dir exclude-from extended-regexp include initial-tab label perl-regexp recursive silent",
 )
 FIND = names(
@@ -155,7 +159,6 @@ PROGRAMS = {
     ),
     "fold": program("bs" + DIGITS, "w", "bytes spaces width"),
     "groups": program(operands=1),
-    "head": program("qvz" + DIGITS, "cn", "bytes lines quiet silent verbose zero-terminated"),
     "hostname": program("AdfIis", operands=0),
     "id": program("aGgnruZz", long="context group groups name real user zero"),
     "jq": program(
@@ -174,10 +177,6 @@ PROGRAMS = {
         "numeric-uid-gid quote-name quoting-style recursive reverse show-control-chars si size sort tabsize "
         "time time-style width zero",
     ),
-    "md5sum": program("bctwz", long="binary check quiet status strict tag text warn zero"),
-    "sha1sum": program("bctwz", long="binary check quiet status strict tag text warn zero"),
-    "sha256sum": program("bctwz", long="binary check quiet status strict tag text warn zero"),
-    "sha512sum": program("bctwz", long="binary check quiet status strict tag text warn zero"),
     "nl": program(
         "p", "bdfhilnsvw", "body-numbering number-format number-separator number-width starting-line-number"
     ),
@@ -203,10 +202,7 @@ PROGRAMS = {
     "rg": program(
         "0acFHIiLlNnoPpqSsUuVvwx",
         "ABCEefgjMmdrtT",
-        "after-context before-context byte-offset color colour context count file files-with-matches "
-        "files-without-match fixed-strings ignore-case invert-match line-buffered line-number line-regexp "
-        "max-count no-filename no-ignore-case no-messages null null-data only-matching quiet regexp text "
-        "with-filename word-regexp binary case-sensitive column count-matches crlf encoding engine "
+        f"{SEARCHING} binary case-sensitive column count-matches crlf encoding engine "
         "field-context-separator field-match-separator files follow glob glob-case-insensitive heading "
         "hidden iglob ignore-file include-zero json max-columns max-depth max-filesize multiline "
         "multiline-dotall no-config no-heading no-ignore no-ignore-dot no-ignore-global no-ignore-parent "
@@ -223,7 +219,6 @@ PROGRAMS = {
     ),
     "stat": program("fLnrtx", "c", "cached dereference file-system format printf terse"),
     "tac": program("br", "s", "before regex separator"),
-    "tail": program("qvz" + DIGITS, "cn", "bytes lines quiet silent verbose zero-terminated"),
     "tr": program("Ccdst", long="complement delete squeeze-repeats truncate-set1"),
     "tree": program(
         "aCDdFfghIiJLlNnPpQrSstuvXx",
@@ -250,4 +245,11 @@ PROGRAMS = {
     "which": program("as"),
     "whoami": program(operands=0),
     **dict.fromkeys(("egrep", "fgrep", "grep"), GREP),
+    **dict.fromkeys(
+        ("head", "tail"), program("qvz" + DIGITS, "cn", "bytes lines quiet silent verbose zero-terminated")
+    ),
+    **dict.fromkeys(
+        ("md5sum", "sha1sum", "sha256sum", "sha512sum"),
+        program("bctwz", long="binary check quiet status strict tag text warn zero"),
+    ),
 }
