@@ -94,9 +94,6 @@ class Access:
         )
 
 
-# --- the fast path ---------------------------------------------------------------------------------------
-
-
 class NotedHotPath(HotPath):
     """Records the requests that the fast path answers."""
 
@@ -179,9 +176,6 @@ class NotedPendingResponse(PendingResponse):
         await PendingResponse.serve(self, request)
 
 
-# --- both paths ---------------------------------------------------------------------------------------------
-
-
 class NotedExchange(Exchange):
     """Determines the outcome of its request."""
 
@@ -259,9 +253,6 @@ class NotedExchange(Exchange):
         return "unknown" if known else "protocol_error"
 
 
-# --- the regular path ---------------------------------------------------------------------------------------
-
-
 class NotedRequest(HttpRequest):
     """A request that records itself when it is over."""
 
@@ -325,9 +316,6 @@ class NotedProtocol(Protocol):
             scope[NOTED_KEY] = True
         self.access.note(entry)
         super()._write_refusal(status, message)
-
-
-# --- the fields of a record ---------------------------------------------------------------------------------
 
 
 def shown(name: str) -> str:
