@@ -62,10 +62,7 @@ class Transport(Protocol):
 
     @abstractmethod
     async def start(self, connections: Connections) -> None:
-        """Begin to accept clients: open a connection for each, and feed it. Returns when clients can connect.
-
-        Whatever it raises, an OSError for an address that is taken, ends `Server.serve`.
-        """
+        """Accept clients: open a connection for each, and feed it. Returns when clients can connect."""
         raise NotImplementedError
 
     async def wait_closed(self) -> None:

@@ -95,9 +95,6 @@ class Access:
         )
 
 
-# --- the fast path ---------------------------------------------------------------------------------------
-
-
 class NotedHotPath(HotPath):
     """Records the requests that the fast path answers."""
 
@@ -180,9 +177,6 @@ class NotedPendingResponse(PendingResponse):
         await PendingResponse.serve(self, request)
 
 
-# --- both paths ---------------------------------------------------------------------------------------------
-
-
 class NotedExchange(Exchange):
     """Determines the outcome of its request."""
 
@@ -260,9 +254,6 @@ class NotedExchange(Exchange):
         return "unknown" if known else "protocol_error"
 
 
-# --- the regular path ---------------------------------------------------------------------------------------
-
-
 class NotedRequest(HttpRequest):
     """A request that records itself when it is over."""
 
@@ -326,9 +317,6 @@ class NotedProtocol(Protocol):
             scope[NOTED_KEY] = True
         self.access.note(entry)
         super()._write_refusal(status, message)
-
-
-# --- the fields of a record ---------------------------------------------------------------------------------
 
 
 def shown(name: str) -> str:

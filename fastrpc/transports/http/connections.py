@@ -75,9 +75,6 @@ class ConnectionTable:
     def __iter__(self) -> Iterator[TrackedConnection]:
         return iter(list(self._all))
 
-    def __len__(self) -> int:
-        return len(self._all)
-
     def add(self, connection: TrackedConnection) -> bool:
         """Add an accepted connection; False if no other one can be evicted, and it is to be refused."""
         self._all.add(connection)

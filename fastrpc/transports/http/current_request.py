@@ -92,10 +92,7 @@ def _scope_of(head: Head, client: Client, scheme: str) -> Mapped:
     """Make the ASGI scope of a request on the fast path, whose head has been checked (`heads`)."""
     first, *lines = head.text.split(b"\r\n")
     method, path, _ = first.decode("ascii").split(" ")
-    headers = []
-    for line in lines:
-        name, _, value = line.partition(b":")
-        headers.append((name.lower(), value.strip(b" \t")))
+    pairs = [line.split(b":", 1) for line in lines]
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -106,7 +103,7 @@ def _scope_of(head: Head, client: Client, scheme: str) -> Mapped:
         "raw_path": path.encode("ascii"),
         "root_path": "",
         "query_string": b"",
-        "headers": headers,
+        "headers": [(name.lower(), value.strip(b" \t")) for name, value in pairs],
         "client": client,
         "server": None,
         "state": {},

@@ -94,7 +94,7 @@ class PendingResponse:
 
     async def serve(self, request: HttpRequest) -> None:
         """Respond to the request through the ASGI application, which has taken it over."""
-        request.body_is_read()
+        request.is_unread = False
         app, session, exchange = self._app, self._session, self._exchange
         if session is None:
             await app.responses.send(request, exchange, id=self._id, seconds=self.seconds)

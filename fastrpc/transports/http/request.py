@@ -102,7 +102,7 @@ class HttpRequest:
         """What its body takes of the total, until the request is served, and its call over."""
         self._receive = receive
         self._send = send
-        self._unread = (
+        self.is_unread = (
             self.headers.get(b"content-length", [b"0"]) != [b"0"] or b"transfer-encoding" in self.headers
         ) and scope.get("http_version", "1.1").startswith("1")
         self._watcher: asyncio.Task[None] | None = None
@@ -187,15 +187,11 @@ class HttpRequest:
                 raise _no_room(total)
             parts.append(part)
             if not message.get("more_body", False):
-                self._unread = False
+                self.is_unread = False
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def note_message(self, message: Message, body: bytes) -> None:
         """Called with the parsed body; the access log overrides it."""
-
-    def body_is_read(self) -> None:
-        """Note that the body has been read outside of this object."""
-        self._unread = False
 
     async def is_still_admitted(self, guard: AccessRules, principal: str) -> bool:
         """Whether this request, whose stream of notifications has been open for a while, still comes from a
@@ -235,7 +231,7 @@ class HttpRequest:
             head.append((b"content-length", b"%d" % len(body)))
         if body:
             head.append(JSON)
-        if self._unread:  # do not wait for the rest of the body
+        if self.is_unread:  # do not wait for the rest of the body
             head.append((b"connection", b"close"))
         await self._send({"type": "http.response.start", "status": status, "headers": head})
         await self._send({"type": "http.response.body", "body": body})

@@ -114,8 +114,6 @@ class SessionRouter:
             id = query.partition(b"session_id=")[2]
         return worker_of(id)
 
-    # --- to another worker ----------------------------------------------------------------------------
-
     async def _forward(self, owner: int, scope: Mapped, receive: Receive, send: Send) -> None:
         """Have another worker serve a request, and forward its response."""
         try:
@@ -146,10 +144,8 @@ class SessionRouter:
     async def _refuse(self, scope: Mapped, receive: Receive, send: Send) -> None:
         """Respond with 404: the session has ended with its worker."""
         request = self._app.make_request(scope, receive, send)
-        request.body_is_read()
+        request.is_unread = False
         await request.serve(_refuse)
-
-    # --- from another worker --------------------------------------------------------------------------
 
     async def begin(self) -> None:
         """Listen to the other workers."""

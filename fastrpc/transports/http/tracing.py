@@ -51,7 +51,7 @@ class TracedRequest:
         self._receive = receive
         self._send = send
         self._body: bytes | None = b""
-        """What has come of the request; None once its line is written."""
+        """The received part of the request; None once its line is written."""
         self._status = b""
         self._is_stream = False
         self._answer = b""
