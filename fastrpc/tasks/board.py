@@ -220,9 +220,10 @@ class TaskBoard:
 
     async def leave(self) -> None:
         """The server is ending: end the calls, and let other processes have the tasks."""
-        if self._turns is not None:
-            self._turns.cancel()
-            await asyncio.wait([self._turns])
+        turns, self._turns = self._turns, None
+        if turns is not None:
+            turns.cancel()
+            await asyncio.wait([turns])
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             run.cancel()

@@ -48,6 +48,7 @@ class TaskRows:
     async def close(self) -> None:
         """Write what is waiting, and close the database."""
         journal, self._journal = self._journal, None
+        self._opening = None
         if journal is not None:
             await asyncio.get_running_loop().run_in_executor(None, journal.close)
 

@@ -113,6 +113,23 @@ def test_a_call_that_waits_becomes_a_task_and_its_result_is_there_afterwards(ver
     converse(talk)
 
 
+def test_a_server_that_has_been_left_makes_tasks_in_another_loop() -> None:
+    async def talk(app: Server) -> None:
+        client = TaskClient(app)
+        assert (await client.ended(await client.task("done")))["status"] == "completed"
+        client.close()
+
+    app = shop()
+    app.add_tool(done, task="required")
+    for _ in range(2):
+        converse(talk, app)
+
+
+async def done() -> str:
+    """End at once."""
+    return "done"
+
+
 def test_a_call_that_ends_soon_enough_is_answered_like_any_other() -> None:
     async def talk(app: Server) -> None:
         client = TaskClient(app)
