@@ -49,6 +49,7 @@ def main() -> None:
     server = Server("tool process")
     for (function, _), tool in tools.items():
         tool.name = wire_name(function, tool.name)
+        tool.task = None  # the server makes the tasks
         tool.description = tool.description or "its server describes it"
         if tool.signature.context_parameter is not None:
             tool.function = _with_local_context(tool)

@@ -164,7 +164,7 @@ def variables() -> list[str]:
     """The names in the environment, and the path."""
     return [*os.environ, *sys.path]
 
-@app.tool(run="process", task="allowed", after_seconds=0)
+@app.tool(run="process", task="required")
 def doubled(number: int, ctx: Context) -> int:
     """Work, in a task or not."""
     ctx.progress(1, 2, "half of it")
@@ -436,8 +436,8 @@ def test_a_module_that_serves_when_it_is_imported_is_refused(tmp_path: Path) -> 
 def test_a_server_starts_no_process_before_a_call(app: Server) -> None:
     async def conversation(client: Any) -> list[Any]:
         await client.request("tools/list")
-        runner: Any = offloaded.runner
-        return [each for pool in runner._pools.values() for each in pool.idle]
+        pools: dict[Any, Any] = getattr(offloaded.runner, "_pools", {})
+        return [each for pool in pools.values() for each in pool.idle]
 
     assert with_client(app, conversation) == []
 
