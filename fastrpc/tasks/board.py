@@ -248,7 +248,7 @@ class TaskBoard:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=LEAVE_SECONDS)
         if self._rows.is_open:
-            await self._rows.logged(self._rows.do(store.renew, self.worker, 0.0))
+            await self._rows.logged(self._rows.do(store.release, self.worker))
             await self._rows.close()
 
     # --- what is done from time to time -----------------------------------------------------------------
@@ -297,7 +297,7 @@ class TaskBoard:
         now = time.time()
         until = now + LEASE_SECONDS
 
-        await self._rows.do(store.renew, self.worker, until)
+        await self._rows.do(store.renew, self.worker, until, list(self._runs))
         await self._rows.do(store.remove_expired, now)
         server = self.server.name
         ended = [name for name in await self._rows.do(store.workers, server) if workers.has_ended(name)]

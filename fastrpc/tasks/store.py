@@ -136,10 +136,17 @@ def end(
     return _change(connection, _is_held(id, worker), now, **values, **_OVER)
 
 
-def renew(connection: Connection, worker: str, until: float) -> None:
-    """Extend the leases of a worker."""
-    held = and_(tasks.c.worker == worker, tasks.c.state == WORKING)
+def renew(connection: Connection, worker: str, until: float, ids: list[str]) -> None:
+    """Extend the leases of tasks that a worker runs. It may have others of which it does not know: a
+    transaction that has given it one may have been committed without an answer."""
+    held = and_(tasks.c.worker == worker, tasks.c.state == WORKING, tasks.c.id.in_(ids))
     connection.execute(update(tasks).where(held).values(lease_until=until))
+
+
+def release(connection: Connection, worker: str) -> None:
+    """End the leases of a worker."""
+    held = and_(tasks.c.worker == worker, tasks.c.state == WORKING)
+    connection.execute(update(tasks).where(held).values(lease_until=0.0))
 
 
 def workers(connection: Connection, server: str) -> list[str]:

@@ -351,6 +351,29 @@ def test_the_command_line_refuses_a_password_and_a_number_below_one(tmp_path: Pa
 
 
 @pytest.mark.long
+def test_workers_and_clients_hear_of_changes_again_when_the_database_was_away(
+    postgres_fleet: Fleet, postgres: Any
+) -> None:
+    host = postgres_fleet.host()
+    postgres_fleet.worker()
+    postgres_fleet.let_go()
+    assert host.ended(host.begin("again"))["status"] == "completed"
+    postgres.stop()
+    postgres.start()
+    answers: list[dict[str, Any]] = []
+
+    def is_accepted() -> bool:
+        params = {"name": "again", "arguments": {}, "_meta": META}
+        answers.append(host.server.request("tools/call", params))
+        return "result" in answers[-1]
+
+    eventually(is_accepted)
+    id = answers[-1]["result"]["taskId"]
+    assert all(each["error"]["code"] == -31001 for each in answers[:-1])
+    assert host.ended(id)["status"] == "completed"
+
+
+@pytest.mark.long
 def test_tasks_survive_workers_that_are_killed_again_and_again(postgres_fleet: Fleet) -> None:
     """S2 on one machine, short: of two servers and three workers one worker is killed each second."""
     fleet = postgres_fleet

@@ -125,6 +125,21 @@ def test_a_server_that_has_been_left_makes_tasks_in_another_loop() -> None:
         converse(talk, app)
 
 
+def test_a_task_that_its_process_does_not_know_it_has_is_taken_for_lost() -> None:
+    async def talk(app: Server) -> None:
+        client = TaskClient(app)
+        id = await client.task("build", what="boat")
+        board: Any = app.runtime.tasks
+        run = board._runs.pop(id)  # as if no answer had come to what has given it the task
+        await board._rows.do(store.release, board.worker)
+        await board._sweep()
+        assert (await client.get(id))["status"] == "failed"
+        run.cancel()
+        client.close()
+
+    converse(talk)
+
+
 async def done() -> str:
     """End at once."""
     return "done"
