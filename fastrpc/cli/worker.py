@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _take_database(url: str) -> None:
-    """Use a database whose URL stands on the command line, which every user of the machine can read. Raises
+    """Use a database whose URL is on the command line, which every user of the machine can read. Raises
     UsageError for one with a password."""
     if ":" in url.partition("://")[2].partition("@")[0].partition("/")[0] and "@" in url:
         raise UsageError("--database: a URL with a password belongs into FASTRPC_TASKS_DATABASE")

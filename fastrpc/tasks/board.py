@@ -228,11 +228,6 @@ class TaskBoard:
         self._tasks.add(task)  # the loop itself holds tasks only weakly
         task.add_done_callback(self._tasks.discard)
 
-    @property
-    def live(self) -> bool:
-        """Whether there is something to leave."""
-        return self._rows.is_open
-
     async def leave(self) -> None:
         """The server is ending: end the calls, and let other processes have the tasks."""
         if self._listener is not None:
@@ -258,7 +253,7 @@ class TaskBoard:
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()  # of this loop
         self._turns = asyncio.ensure_future(self._take_turns())
-        self._listener = self._rows.listen(self._heard_elsewhere)
+        self._listener = self._rows.listen(lambda id, worker: self.heard(id, None, worker))
 
     async def _take_turns(self) -> None:
         next_sweep = 0.0
@@ -281,10 +276,6 @@ class TaskBoard:
         ids = list(self._runs)
         if ids:
             await self._rows.logged(self._end_cancelled(ids))
-
-    def wake(self) -> None:
-        """Take the next turn now. In the event loop."""
-        self._woken.set()
 
     async def _end_cancelled(self, ids: list[str]) -> None:
         """End the runs whose task another process has cancelled, or whose time to live is over."""
@@ -333,24 +324,19 @@ class TaskBoard:
         if self._listener is not None:
             self._soon(self._rows.do(announce, id, self.worker))
 
-    def _heard_elsewhere(self, id: str, worker: str) -> None:
-        """A process of this database has changed a task; without an id, any may have changed. Called on the
-        listener's thread."""
-        if self._loop is not None and worker != self.worker:
+    def heard(self, id: str, owner: str | None, worker: str) -> None:
+        """A process has announced that a task has changed; from the database, which does not name the owner,
+        without an id if any may have. Thread-safe."""
+        if self._loop is not None and not (owner is None and worker == self.worker):
             try:
-                self._loop.call_soon_threadsafe(self._notify, id, None, worker)
+                self._loop.call_soon_threadsafe(self._notify, id, owner, worker)
             except RuntimeError:  # the loop is closed: this server has been left
                 pass
-
-    def heard(self, id: str, owner: str, worker: str) -> None:
-        """A process has announced that a task has changed. Thread-safe."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._notify, id, owner, worker)
 
     def _notify(self, id: str, owner: str | None, worker: str) -> None:
         """Notify who waits for a change of a task; `owner` is None if it is not known."""
         if self.is_worker and not worker:
-            self.wake()  # a task may wait for a worker
+            self._woken.set()  # a task may wait for a worker
         for event in self._waiting.get(id, ()):
             event.set()
         if worker != self.worker and id in self._runs:

@@ -51,7 +51,7 @@ class WorkerBoard(TaskBoard):
         super().run_over(run)
         if not self._runs:
             self._idle.set()
-        self.wake()
+        self._woken.set()
 
     async def _take_turn(self) -> None:
         await super()._take_turn()

@@ -205,7 +205,7 @@ def test_a_queued_task_is_taken_by_one_worker_that_has_its_tool(database: Databa
 def test_what_a_worker_ran_goes_to_workers_and_what_a_server_ran_to_servers(database: Database) -> None:
     of_server = created(database, worker="server", lease_until=NOW - 1)
     of_worker = created(database, worker="aw", lease_until=NOW - 1)
-    created(database, worker="", lease_until=0.0)  # nobody has begun it: it is not lost
+    created(database, worker="", lease_until=0.0)  # no process has begun it: it is not lost
     assert sorted(store_workers(database)) == ["aw", "server"]
     (taken,) = changed(database, store.take_lost, "shop", "other", NOW + 40, NOW, [], 10)
     assert taken.id == of_server.id

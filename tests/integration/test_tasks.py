@@ -450,7 +450,7 @@ def test_a_request_that_is_cancelled_before_it_is_a_task_leaves_none() -> None:
         client.cancel_request(1)
         await asyncio.sleep(0.05)
         assert ended == ["slow"]
-        assert not app.runtime.tasks.live
+        assert not app.runtime.tasks._rows.is_open
 
     converse(talk, app)
 
