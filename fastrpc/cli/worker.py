@@ -16,8 +16,8 @@ from fastrpc.errors import UsageError
 PLACES = 4
 DRAIN_SECONDS = 30.0
 EXAMPLES = """\
-  FASTRPC_TASKS_DATABASE=postgresql://me@db/tasks fastrpc worker my_tools.py
-  fastrpc worker my_tools.py --database postgresql://me@db/tasks --tasks 8
+  fastrpc worker my_tools.py --tasks 8
+  fastrpc worker my_tools.py --database postgresql://db/tasks
 """
 
 
