@@ -96,11 +96,12 @@ def load_target(target: str) -> Any:
     if ":" in target:
         place, _, attribute = target.rpartition(":")
     is_file = place.endswith(".py") or os.sep in place
-    module = _load_file(place) if is_file else _load_module(place)
+    module = load_file(place) if is_file else load_module(place)
     return _attribute_of(module, place, attribute) if attribute else _contents_of(module, place)
 
 
-def _load_file(path: str) -> ModuleType:
+def load_file(path: str) -> ModuleType:
+    """Return the module of a file, loaded unless it has been. Raises UsageError."""
     try:
         check_regular(path)
     except OSError as error:
@@ -131,7 +132,8 @@ def _load_file(path: str) -> ModuleType:
     return module
 
 
-def _load_module(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
+    """Import a module, also from the working directory. Raises UsageError."""
     if not all(part.isidentifier() for part in name.split(".")):
         hint = f"; did you mean {name}.py?" if os.path.isfile(f"{name}.py") else ""
         raise UsageError(

@@ -8,6 +8,7 @@ that each type names describes its options.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from os import PathLike
@@ -16,6 +17,8 @@ from typing import Any, Literal, Protocol, TypedDict
 from fastrpc.tool_style import ToolStyle
 
 Run = Literal["auto", "inline", "thread"]
+Place = Run | Literal["process"] | Executor
+"""Where a tool's function may run."""
 Effect = Literal["read", "write", "network", "exec"]
 Risk = Literal["none", "low", "medium", "high", "critical"]
 TaskSupport = Literal["allowed", "required"]
@@ -76,7 +79,7 @@ class CallOptions(TypedDict, total=False):
     max_running: int | None
 
 
-class _Described(CallOptions, total=False):
+class _Titled(TypedDict, total=False):
     name: str | None
     title: str | None
     description: str | None
@@ -84,9 +87,17 @@ class _Described(CallOptions, total=False):
     meta: dict[str, Any] | None
 
 
-class ToolOptions(_Described, total=False):
+class _Described(CallOptions, _Titled, total=False):
+    pass
+
+
+class ToolOptions(_Titled, total=False):
     """See `fastrpc.tool`."""
 
+    run: Place
+    timeout_seconds: float | None
+    max_running: int | None
+    max_memory: int | None
     effect: Effect | None
     risk: Risk | None
     task: TaskSupport | None

@@ -172,10 +172,10 @@ class Server:
         """Add a function or a `Tool`. Raises DefinitionError as `tool` does."""
         self.registries.tools.add(tool, **options)
 
-    def _make_task_board(self) -> Any:
-        from fastrpc.tasks.board import TaskBoard
+    def _make_part(self, name: str) -> Any:
+        from fastrpc import assembly
 
-        return TaskBoard(self)
+        return getattr(assembly, name)(self)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. Raises KeyError for an unknown name."""

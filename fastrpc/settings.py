@@ -255,6 +255,16 @@ ASK_TERMINAL = Setting("ASK_TERMINAL", "permission", False, "questions to a pers
 STATE_DIR = Setting("FASTRPC_STATE_DIR", "folder", state_folder, "where state and long outputs are kept")
 """The folder for persistent state; toolsets read it too."""
 
+TASKS_DATABASE = Setting(
+    "FASTRPC_TASKS_DATABASE",
+    "secret",
+    "",
+    "where tasks are: sqlite:///PATH or postgresql://…; unset: tasks.sqlite3 in the state folder",
+)
+TASK_WORKERS = Setting(
+    "FASTRPC_TASK_WORKERS", "flag", False, "leave tasks to the processes of fastrpc worker"
+)
+
 SETTINGS = (
     Setting("TOOLS", "flag", True, "serve tools at all; off: the list is empty"),
     Setting("MODEL", "text", "", "accepted and reported; fastrpc calls no model"),
@@ -287,6 +297,8 @@ SETTINGS = (
     Setting(
         "FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"
     ),
+    TASKS_DATABASE,
+    TASK_WORKERS,
     Setting("FASTRPC_WORKERS", "count", 1, "over HTTP: processes that serve"),
     Setting("FASTRPC_HTTP_BODY_BYTES", "count", 16 * 1024**2, "over HTTP: no request is longer"),
     Setting("FASTRPC_HTTP_BODIES_BYTES", "count", 256 * 1024**2, "over HTTP: all large requests together"),

@@ -27,6 +27,7 @@ COMMANDS = {
     "new": "make a project: a server, its tests, and files for clients and Docker",
     "dev": "serve a file while you write it: reload it at each change",
     "bridge": "serve a remote server, at a URL, over standard input and output",
+    "worker": "run the tasks that servers leave to other processes",
     "gateway": "serve all servers of a configuration file as one",
     "swap": "run a server written for FastMCP or the official SDK on fastrpc",
     "compare": "run a server as it is and on fastrpc, and compare descriptions, answers and times",
@@ -50,7 +51,7 @@ COMMANDS = {
 
 GROUPS = {
     "write, serve and try": (
-        *("new", "serve", "dev", "gateway", "bridge", "swap", "compare"),
+        *("new", "serve", "worker", "dev", "gateway", "bridge", "swap", "compare"),
         *("list", "tools", "call", "inspect", "repl", "demo"),
     ),
     "clients": ("install-client", "discover"),

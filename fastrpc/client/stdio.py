@@ -100,6 +100,11 @@ class Stdio(ConnectionTransport):
         """Return the environment of the server."""
         return environment(self._env)
 
+    @property
+    def process(self) -> ServerProcess | None:
+        """The process, once it has been started."""
+        return self._process
+
     async def close(self) -> None:
         if self._process is not None:
             self._process.on_end = None

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from fastrpc.options import Run
+    from fastrpc.options import Place
     from fastrpc.schema import Signature
 
     Made = TypeVar("Made", bound="Handler")
 
+RUNS = ("auto", "inline", "thread")
+"""Where a synchronous function may run in the process that serves."""
 _COROUTINE = 0x80
 
 
@@ -44,13 +46,15 @@ class Handler:
 
     kind = "handler"
     """The kind of handler, as messages name it."""
+    places = ", ".join(RUNS)
+    """What `run` may be, as messages name it."""
 
     def __init__(
         self,
         function: Callable[..., Any],
         *,
         name: str | None = None,
-        run: Run = "auto",
+        run: Place = "auto",
         timeout_seconds: float | None = None,
         max_running: int | None = None,
     ) -> None:
@@ -61,7 +65,7 @@ class Handler:
         if not callable(function):
             raise self._no_function(function)
         self.is_async = is_async(function)
-        self.run: Run = run
+        self.run: Place = run
         self.timeout_seconds = timeout_seconds
         self.max_running = max_running
         self.origin: tuple[tuple[Any, str], ...] = ()
@@ -98,10 +102,10 @@ class Handler:
             self._signature = self.describe()
 
     def _check_run(self) -> None:
-        if self.run not in ("auto", "inline", "thread"):
-            raise self.error(f"run={self.run!r} is not one of auto, inline, thread")
+        if self.run not in RUNS and not self._runs_elsewhere():
+            raise self.error(f"run={self.run!r:.60} is not one of {self.places}")
         if self.is_async and self.run != "auto":
-            raise self.error(f"run={self.run!r} is for synchronous functions; leave it out")
+            raise self.error(f"run={self.run!r:.60} is for synchronous functions; leave it out")
         limit = self.timeout_seconds
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit > 0
@@ -110,6 +114,10 @@ class Handler:
         most = self.max_running
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
             raise self.error(f"max_running={most!r} is not an integer above 0; leave it out for no limit")
+
+    def _runs_elsewhere(self) -> bool:
+        """Whether `run` names a place out of the process that serves, where this kind of handler may run."""
+        return False
 
     def _no_function(self, thing: Any) -> DefinitionError:
         if isinstance(thing, str):

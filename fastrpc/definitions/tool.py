@@ -8,7 +8,7 @@ named here.
 
 from __future__ import annotations
 
-from fastrpc.definitions.handler import Handler, clean_docstring, docstring_of, made
+from fastrpc.definitions.handler import RUNS, Handler, clean_docstring, docstring_of, made
 from fastrpc.errors import DefinitionError
 from fastrpc.protocol.versions import known
 from fastrpc.schema import describe
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from fastrpc.options import Effect, Icon, Risk, Run, TaskSupport, ToolAnnotations, ToolOptions
+    from fastrpc.options import Effect, Icon, Place, Risk, TaskSupport, ToolAnnotations, ToolOptions
     from fastrpc.schema import Signature
     from fastrpc.tool_style import ToolStyle
 
@@ -83,6 +83,7 @@ class Tool(Handler):
         "description",
         "effect",
         "icons",
+        "max_memory",
         "meta",
         "risk",
         "style",
@@ -91,6 +92,7 @@ class Tool(Handler):
     )
 
     kind = "tool"
+    places = "auto, inline, thread, process, or an Executor"
     forwarder: Any = None
     """What sends its calls to an upstream server, a `CallForwarder`; None: its function is called."""
 
@@ -102,9 +104,10 @@ class Tool(Handler):
         description: str | None = None,
         title: str | None = None,
         effect: Effect | None = None,
-        run: Run = "auto",
+        run: Place = "auto",
         timeout_seconds: float | None = None,
         max_running: int | None = None,
+        max_memory: int | None = None,
         input_schema: dict[str, Any] | None = None,
         documents: Mapping[str, Any] | None = None,
         json_schema_extra: dict[str, Any] | None = None,
@@ -121,6 +124,13 @@ class Tool(Handler):
         super().__init__(
             function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
         )
+        self.max_memory = max_memory
+        if run not in RUNS or max_memory is not None:
+            from fastrpc.definitions import offloaded
+
+            offloaded.check_memory(self)
+            if run not in RUNS:
+                offloaded.offload(self)
         function = self.function
         self.description = clean_docstring(docstring_of(function) if description is None else description)
         self.title = title
@@ -139,6 +149,11 @@ class Tool(Handler):
         self.after_seconds = after_seconds
         self._check_options()
         self.describe_early()
+
+    def _runs_elsewhere(self) -> bool:
+        from fastrpc.definitions.offloaded import is_executor
+
+        return self.run == "process" or is_executor(self.run)
 
     def _check_options(self) -> None:
         name = self.name
@@ -241,6 +256,7 @@ class Tool(Handler):
             run=self.run,
             timeout_seconds=self.timeout_seconds,
             max_running=self.max_running,
+            max_memory=self.max_memory,
             input_schema=self._input_schema,
             documents=self._documents,
             json_schema_extra=self._schema_extra,
@@ -269,8 +285,9 @@ def tool(function: Any = None, /, **options: Any) -> Any:
 
     `name`, `description`, `title`: what clients show; by default the function's name and docstring. `effect`:
     ``read``, ``write``, ``network`` or ``exec``; sets the MCP annotations, to which `annotations` can add.
-    `run`: where a synchronous function runs, ``auto``, ``inline`` or ``thread``. `timeout_seconds` and
-    `max_running` limit its calls. `input_schema`: a JSON Schema instead of annotations, with the `documents`
+    `run`: where a synchronous function runs, ``auto``, ``inline``, ``thread``, ``process`` (docs/scale.md) or
+    a `concurrent.futures.Executor`. `timeout_seconds` and `max_running` limit its calls, `max_memory` the
+    bytes of such a process. `input_schema`: a JSON Schema instead of annotations, with the `documents`
     (URI to schema) that it refers to. `json_schema_extra`: members that are added to the published schema, or
     replace members of it; they do not change which arguments are accepted. `icons`: objects with a ``src``
     (MCP 2025-11-25: Icon). `meta`: the descriptor's ``_meta``. `structured=False`: results are text only;

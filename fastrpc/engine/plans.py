@@ -46,14 +46,19 @@ the handler and what is around it already (`fastrpc.running_call`)."""
 
 class CallPlans:
     """The plans of all handlers of a server, mounted ones included. `lifespan_changed` is called when a
-    lifespan that a plan has waited for has been entered."""
+    lifespan that a plan has waited for has been entered, `use_processes` for tools that run in some."""
 
     def __init__(
-        self, state: SharedState, filters: VisibilityFilters, lifespan_changed: Callable[[], object]
+        self,
+        state: SharedState,
+        filters: VisibilityFilters,
+        lifespan_changed: Callable[[], object],
+        use_processes: Callable[[], object],
     ) -> None:
         self._state = state
         self._filters = filters
         self._lifespan_changed = lifespan_changed
+        self._use_processes = use_processes
         self._of_tools: dict[str, Plan] | None = None
         self._of_handlers: dict[int, tuple[Handler, Plan]] = {}
 
@@ -110,6 +115,8 @@ class CallPlans:
     def of_tool(self, tool: Tool) -> Plan:
         """Make a tool's plan; while a lifespan has to be entered the dispatcher alone calls it."""
         around = self._around(tool, "tools/call")
+        if tool.run == "process":
+            self._use_processes()
         return plan_of(
             tool,
             direct=self._is_ready(tool) and tool.task is None,

@@ -103,8 +103,8 @@ class Runtime(SharedState):
         """If the last connection has closed: leave the lifespans and upstream servers, and log the failures
         that were only counted. Bounded in time."""
         live = list(self.upstreams.to_leave()) if self.has_upstreams or self.lifespan is not None else []
-        if "tasks" in self.__dict__ and not self.dispatchers:
-            live.append(self.tasks)
+        if not self.dispatchers:
+            live += [self.__dict__[part] for part in ("tasks", "tool_processes") if part in self.__dict__]
         if live:
             import asyncio
 
@@ -122,7 +122,10 @@ class Runtime(SharedState):
     def plans(self) -> CallPlans:
         from fastrpc.engine.plans import CallPlans
 
-        return CallPlans(self, self.filters, self.forget_plans)
+        def use_processes() -> None:
+            self.__dict__["tool_processes"] = self.server._make_part("tool_processes")
+
+        return CallPlans(self, self.filters, self.forget_plans, use_processes)
 
     @made_once
     def pages(self) -> ListPages:
@@ -161,7 +164,7 @@ class Runtime(SharedState):
     @made_once
     def tasks(self) -> Tasks:
         """The tasks of this server (`fastrpc.tasks.board`)."""
-        board: Tasks = self.server._make_task_board()
+        board: Tasks = self.server._make_part("task_board")
         return board
 
     @made_once

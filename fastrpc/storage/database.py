@@ -90,6 +90,23 @@ class Database:
         """A transaction that writes. Raises StorageError, and IntegrityError for a broken constraint."""
         return self._transaction(True)
 
+    @contextmanager
+    def listening(self, channel: str) -> Iterator[Any]:
+        """A separate connection to PostgreSQL that listens to a channel. Raises StorageError, and psycopg's
+        errors."""
+        try:
+            connection = self._engine.raw_connection()
+        except SQLAlchemyError as error:
+            raise self._unavailable(error) from None
+        driver: Any = connection.driver_connection
+        connection.detach()
+        try:
+            driver.autocommit = True
+            driver.execute(f'LISTEN "{channel}"')
+            yield driver
+        finally:
+            driver.close()
+
     def overwrite_deleted(self) -> None:
         """Overwrite what transactions have deleted so far, which SQLite's file and log still contain.
         PostgreSQL does so by itself (VACUUM), when no transaction can see it any more."""

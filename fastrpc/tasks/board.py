@@ -11,11 +11,14 @@ import asyncio
 import time
 from json import dumps, loads
 
+from fastrpc import tracebacks
 from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.storage import StorageError
 from fastrpc.tasks import store, workers
+from fastrpc.tasks.changes import announce
+from fastrpc.tasks.placement import leaves_to_workers
 from fastrpc.tasks.record import FAILED, WORKING, TaskRecord
 from fastrpc.tasks.rows import TaskRows
 from fastrpc.tasks.run import TaskRun
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
+    from fastrpc.tasks.changes import Listener
     from fastrpc.tasks.run import WaitingRequest
     from fastrpc.tasks.self_call import TaskServer
 
@@ -49,14 +53,19 @@ LOST = "the process that ran this task has ended; its tool is not idempotent, so
 class TaskBoard:
     """The tasks of a server, and those of them that run in this process."""
 
+    is_worker = False
+    """Whether this process serves no client, but runs tasks that servers leave to it."""
+
     def __init__(self, server: TaskServer) -> None:
         self.server = server
-        self.worker = workers.new_name()
+        self.worker = workers.new_name(self.is_worker)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, list[asyncio.Event]] = {}
         self._runs: dict[str, TaskRun] = {}
         self._rows = TaskRows(self._begin_turns)
         self._turns: asyncio.Task[None] | None = None
+        self._listener: Listener | None = None
+        self._woken = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # --- for requests -----------------------------------------------------------------------------------
@@ -94,8 +103,11 @@ class TaskBoard:
         after_seconds = tool.after_seconds
         if after_seconds is None:
             after_seconds = 0.0 if required else AFTER_SECONDS
+        is_left = leaves_to_workers(self.server, record.tool, after_seconds)
+        if is_left:
+            record = record._replace(worker="", lease_until=0.0, runs=0)
         run = TaskRun(self, record, params, waiting, after_seconds, required)
-        if request.version == STATELESS:
+        if request.version == STATELESS and not is_left:
             run.begin()
         else:
             run.begin_as_task()
@@ -133,7 +145,9 @@ class TaskBoard:
         record = await self._rows.do(
             store.answer, id, owner, responses, self.worker, now + LEASE_SECONDS, now
         )
-        if record is not None:
+        if record is not None and leaves_to_workers(self.server, record.tool, 0.0):
+            await self._rows.do(store.queue, id, self.worker)
+        elif record is not None:
             self._resume(record)
         self._announce(id, owner)
 
@@ -162,7 +176,8 @@ class TaskBoard:
             raise store.ParamsTooLong(len(text))
         run.record = record = run.record._replace(params=text, message=run.message[: store.MESSAGE_LIMIT])
         await self._rows.do(store.create, record)
-        self._runs[record.id] = run
+        if record.worker:
+            self._runs[record.id] = run
 
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Have it written how a run has ended."""
@@ -213,23 +228,22 @@ class TaskBoard:
         self._tasks.add(task)  # the loop itself holds tasks only weakly
         task.add_done_callback(self._tasks.discard)
 
-    @property
-    def live(self) -> bool:
-        """Whether there is something to leave."""
-        return self._rows.is_open
-
     async def leave(self) -> None:
         """The server is ending: end the calls, and let other processes have the tasks."""
-        if self._turns is not None:
-            self._turns.cancel()
-            await asyncio.wait([self._turns])
+        if self._listener is not None:
+            self._listener.end()
+            self._listener = None
+        turns, self._turns = self._turns, None
+        if turns is not None:
+            turns.cancel()
+            await asyncio.wait([turns])
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             run.cancel()
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=LEAVE_SECONDS)
         if self._rows.is_open:
-            await self._rows.logged(self._rows.do(store.renew, self.worker, 0.0))
+            await self._rows.logged(self._rows.do(store.release, self.worker))
             await self._rows.close()
 
     # --- what is done from time to time -----------------------------------------------------------------
@@ -237,18 +251,31 @@ class TaskBoard:
     def _begin_turns(self) -> None:
         """The database has been opened."""
         self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()  # of this loop
         self._turns = asyncio.ensure_future(self._take_turns())
+        self._listener = self._rows.listen(lambda id, worker: self.heard(id, None, worker))
 
     async def _take_turns(self) -> None:
         next_sweep = 0.0
         while True:
-            ids = list(self._runs)
-            if ids:
-                await self._rows.logged(self._end_cancelled(ids))
-            if time.monotonic() >= next_sweep:
-                await self._rows.logged(self._sweep())
-                next_sweep = time.monotonic() + SWEEP_SECONDS
-            await asyncio.sleep(TURN_SECONDS)
+            self._woken.clear()
+            try:
+                await self._take_turn()
+                if time.monotonic() >= next_sweep:
+                    next_sweep = time.monotonic() + SWEEP_SECONDS
+                    await self._rows.logged(self._sweep())
+            except Exception as error:  # without further turns, the leases of all that runs here would end
+                tracebacks.report("the look at the tasks", error)
+            try:
+                await asyncio.wait_for(self._woken.wait(), TURN_SECONDS)
+            except asyncio.TimeoutError:
+                pass
+
+    async def _take_turn(self) -> None:
+        """Do what is done in each turn."""
+        ids = list(self._runs)
+        if ids:
+            await self._rows.logged(self._end_cancelled(ids))
 
     async def _end_cancelled(self, ids: list[str]) -> None:
         """End the runs whose task another process has cancelled, or whose time to live is over."""
@@ -261,7 +288,7 @@ class TaskBoard:
         now = time.time()
         until = now + LEASE_SECONDS
 
-        await self._rows.do(store.renew, self.worker, until)
+        await self._rows.do(store.renew, self.worker, until, list(self._runs))
         await self._rows.do(store.remove_expired, now)
         server = self.server.name
         ended = [name for name in await self._rows.do(store.workers, server) if workers.has_ended(name)]
@@ -294,26 +321,34 @@ class TaskBoard:
     def _announce(self, id: str, owner: str) -> None:
         """A task has changed in this process: notify clients, here and in the other processes."""
         self.server.runtime.announcements.announce("task_changed", id, owner, self.worker)
+        if self._listener is not None:
+            self._soon(self._rows.do(announce, id, self.worker))
 
-    def heard(self, id: str, owner: str, worker: str) -> None:
-        """A process has announced that a task has changed. Thread-safe."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._notify, id, owner, worker)
+    def heard(self, id: str, owner: str | None, worker: str) -> None:
+        """A process has announced that a task has changed; from the database, which does not name the owner,
+        without an id if any may have. Thread-safe."""
+        if self._loop is not None and not (owner is None and worker == self.worker):
+            try:
+                self._loop.call_soon_threadsafe(self._notify, id, owner, worker)
+            except RuntimeError:  # the loop is closed: this server has been left
+                pass
 
-    def _notify(self, id: str, owner: str, worker: str) -> None:
+    def _notify(self, id: str, owner: str | None, worker: str) -> None:
+        """Notify who waits for a change of a task; `owner` is None if it is not known."""
+        if self.is_worker and not worker:
+            self._woken.set()  # a task may wait for a worker
         for event in self._waiting.get(id, ()):
             event.set()
         if worker != self.worker and id in self._runs:
             self._soon(self._end_cancelled([id]))
         runtime = self.server.runtime
         is_watched = runtime.features.is_task_watched
-        watching = [
-            each.changes
-            for each in list(runtime.dispatchers)
-            if each.principal == owner and is_watched(each.changes, id)
-        ]
-        if watching:
-            self._soon(self._notify_clients(id, owner, watching))
+        watching: dict[str, list[Any]] = {}
+        for each in list(runtime.dispatchers):
+            if owner in (None, each.principal) and is_watched(each.changes, id):
+                watching.setdefault(each.principal, []).append(each.changes)
+        for principal, changes in watching.items():
+            self._soon(self._notify_clients(id, principal, changes))
 
     async def _notify_clients(self, id: str, owner: str, watching: list[Any]) -> None:
         record = await self.read(id, owner)

@@ -39,7 +39,7 @@ class Journal:
     """Runs functions on the database of tasks. May be used from any thread."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         self._waiting: deque[tuple[Callable[[Connection], object], Future[object]]] = deque()
         self._changed = Condition()
         self._closed = False
@@ -76,7 +76,7 @@ class Journal:
             self._closed = True
             self._changed.notify()
         self._thread.join()
-        self._database.close()
+        self.database.close()
 
     def _run(self) -> None:
         while True:
@@ -92,7 +92,7 @@ class Journal:
         """Run functions in one transaction; each in its own if that fails."""
         values: list[object] = []
         try:
-            with self._database.changing() as connection:
+            with self.database.changing() as connection:
                 for function, _ in batch:
                     values.append(function(connection))
         except Exception as error:

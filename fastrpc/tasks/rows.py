@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from fastrpc import diagnostics
+from fastrpc.settings import TASKS_DATABASE
 from fastrpc.storage import StorageError, open_database
 from fastrpc.tasks.journal import Journal, JournalClosed
 from fastrpc.tasks.kind import TASKS
@@ -13,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, TypeVar
+
+    from fastrpc.tasks.changes import Listener
 
     Value = TypeVar("Value")
 
@@ -29,6 +32,14 @@ class TaskRows:
     @property
     def is_open(self) -> bool:
         return self._journal is not None
+
+    def listen(self, heard: Callable[[str, str], object]) -> Listener | None:
+        """Have changes of other processes heard, on a thread, where the database tells of them."""
+        if self._journal is None or self._journal.database.path:
+            return None
+        from fastrpc.tasks.changes import Listener
+
+        return Listener(self._journal.database, heard)
 
     async def do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
         """Run a function of `store` in a transaction, and return its value once that is committed. Raises
@@ -48,6 +59,7 @@ class TaskRows:
     async def close(self) -> None:
         """Write what is waiting, and close the database."""
         journal, self._journal = self._journal, None
+        self._opening = None
         if journal is not None:
             await asyncio.get_running_loop().run_in_executor(None, journal.close)
 
@@ -64,4 +76,4 @@ class TaskRows:
 
 
 def _open() -> Journal:
-    return Journal(open_database("", TASKS))
+    return Journal(open_database(TASKS_DATABASE.read(), TASKS))

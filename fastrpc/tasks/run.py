@@ -95,7 +95,7 @@ class TaskRun:
             self._timer = loop.call_later(self._after_seconds, self._become_task)
 
     def begin_as_task(self) -> None:
-        """Create the task first, and begin its call then (MCP 2025-11-25)."""
+        """Create the task first, and begin its call then (MCP 2025-11-25), unless it is left to workers."""
         self._creating = asyncio.ensure_future(self._create_first())
 
     async def _create_first(self) -> None:
@@ -111,7 +111,8 @@ class TaskRun:
             return
         self._request = None
         request.became_task(self.record)
-        self._call.begin()
+        if self.record.worker:
+            self._call.begin()
 
     def cancel(self) -> None:
         """End the call: its client has cancelled the task, or the request that waits for it."""

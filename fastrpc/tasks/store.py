@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 import secrets
 
-from sqlalchemy import and_, delete, func, insert, or_, select, update
+from sqlalchemy import and_, delete, func, insert, not_, or_, select, update
 
 from fastrpc.errors import FastrpcError
+from fastrpc.tasks.changes import announce
 from fastrpc.tasks.record import CANCELLED, INPUT_REQUIRED, OPEN, WORKING, Answers, TaskRecord
 from fastrpc.tasks.schema import tasks
+from fastrpc.tasks.workers import OF_WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import ColumnElement, Select
     from sqlalchemy.engine import Connection
 
 ID_BYTES = 18
@@ -64,6 +66,8 @@ def create(connection: Connection, record: TaskRecord) -> None:
     if int(connection.execute(select(func.count()).select_from(tasks).where(mine)).scalar_one()) >= MOST_OPEN:
         raise TooManyTasks(MOST_OPEN)
     connection.execute(insert(tasks).values(record._asdict()))
+    if not record.worker:
+        announce(connection, record.id, "")
 
 
 def read(connection: Connection, id: str, server: str, owner: str, now: float) -> TaskRecord | None:
@@ -132,32 +136,70 @@ def end(
     return _change(connection, _is_held(id, worker), now, **values, **_OVER)
 
 
-def renew(connection: Connection, worker: str, until: float) -> None:
-    """Extend the leases of a worker."""
-    held = and_(tasks.c.worker == worker, tasks.c.state == WORKING)
+def renew(connection: Connection, worker: str, until: float, ids: list[str]) -> None:
+    """Extend the leases of tasks that a worker runs. It may have others of which it does not know: a
+    transaction that has given it one may have been committed without an answer."""
+    held = and_(tasks.c.worker == worker, tasks.c.state == WORKING, tasks.c.id.in_(ids))
     connection.execute(update(tasks).where(held).values(lease_until=until))
+
+
+def release(connection: Connection, worker: str) -> None:
+    """End the leases of a worker."""
+    held = and_(tasks.c.worker == worker, tasks.c.state == WORKING)
+    connection.execute(update(tasks).where(held).values(lease_until=0.0))
 
 
 def workers(connection: Connection, server: str) -> list[str]:
     """Return the workers that have tasks of a server."""
-    wanted = select(tasks.c.worker).where(tasks.c.state == WORKING, tasks.c.server == server).distinct()
+    held = and_(tasks.c.state == WORKING, tasks.c.server == server, tasks.c.worker != "")
+    wanted = select(tasks.c.worker).where(held).distinct()
     return [row[0] for row in connection.execute(wanted)]
 
 
 def take_lost(
     connection: Connection, server: str, worker: str, until: float, now: float, ended: list[str], limit: int
 ) -> list[TaskRecord]:
-    """Give a worker the tasks of a server whose worker has let its lease expire, or has `ended`; return
-    them."""
-    is_lost = or_(tasks.c.lease_until < now, tasks.c.worker.in_(ended))
+    """Give a worker the tasks of a server whose worker has let its lease expire, or has `ended`; return them.
+    What `fastrpc worker` ran goes to another such process, what a server ran to a server."""
+    like_mine: ColumnElement[bool] = tasks.c.worker.like(OF_WORKERS)
+    if not worker.endswith(OF_WORKERS[1:]):
+        like_mine = and_(not_(like_mine), tasks.c.worker != "")
+    is_lost = and_(like_mine, or_(tasks.c.lease_until < now, tasks.c.worker.in_(ended)))
     lost = and_(tasks.c.state == WORKING, tasks.c.server == server, is_lost)
     wanted = select(tasks.c.id).where(lost).order_by(tasks.c.lease_until).limit(limit)
+    return _taken(connection, wanted, worker, until)
+
+
+def take_queued(
+    connection: Connection, server: str, tools: list[str], worker: str, until: float, limit: int
+) -> list[TaskRecord]:
+    """Give a worker tasks of a server that no process has begun, the oldest first, of tools that it has;
+    return them."""
+    queued = and_(tasks.c.state == WORKING, tasks.c.worker == "", tasks.c.server == server)
+    wanted = select(tasks.c.id).where(queued, tasks.c.tool.in_(tools)).order_by(tasks.c.created_at)
+    return _taken(connection, wanted.limit(limit), worker, until)
+
+
+def queue(connection: Connection, id: str, worker: str) -> None:
+    """Leave a task that a worker holds, and has not begun, to any other."""
+    if _change_lease(connection, _is_held(id, worker), "", 0.0):
+        announce(connection, id, "")
+
+
+def _taken(connection: Connection, wanted: Select[Any], worker: str, until: float) -> list[TaskRecord]:
+    """Give a worker the tasks with the ids that a query finds and no other process is taking; return them."""
     ids = [row[0] for row in connection.execute(wanted.with_for_update(skip_locked=True))]
     if not ids:
         return []
-    values = {"worker": worker, "lease_until": until, "runs": tasks.c.runs + 1}
-    connection.execute(update(tasks).where(tasks.c.id.in_(ids)).values(values))
+    _change_lease(connection, tasks.c.id.in_(ids), worker, until, runs=tasks.c.runs + 1)
     return [TaskRecord(*row) for row in connection.execute(select(*COLUMNS).where(tasks.c.id.in_(ids)))]
+
+
+def _change_lease(
+    connection: Connection, which: ColumnElement[bool], worker: str, until: float, **values: Any
+) -> bool:
+    change = update(tasks).where(which).values(worker=worker, lease_until=until, **values)
+    return connection.execute(change).rowcount > 0
 
 
 # --- by the client --------------------------------------------------------------------------------------

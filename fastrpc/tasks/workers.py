@@ -14,9 +14,14 @@ from hashlib import blake2b
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
-def new_name() -> str:
+OF_WORKERS = "%w"
+"""What names of processes of `fastrpc worker` look like, for SQL's LIKE: those of servers end otherwise."""
+
+
+def new_name(is_worker: bool = False) -> str:
     """Return a name of this process, which no other name equals."""
-    return f"{_place()}:{os.getpid()}:{_started(os.getpid())}:{secrets.token_hex(4)}"
+    ending = "w" if is_worker else ""
+    return f"{_place()}:{os.getpid()}:{_started(os.getpid())}:{secrets.token_hex(4)}{ending}"
 
 
 def has_ended(name: str) -> bool:

@@ -179,11 +179,43 @@ def test_a_lost_task_is_taken_by_one_worker_and_the_lost_one_writes_nothing_more
     assert (taken.id, taken.worker, taken.runs) == (lost.id, "w3", 2)
     assert changed(database, store.take_lost, "shop", "w4", NOW + 40, NOW + 16, [], 10) == []
     assert not changed(database, store.end, lost.id, "w1", COMPLETED, NOW + 17, result="{}")
-    changed(database, store.renew, "w2", NOW + 500)
+    changed(database, store.renew, "w2", NOW + 500, [held.id])
     assert [
         each.id for each in changed(database, store.take_lost, "shop", "w4", NOW + 900, NOW + 450, [], 10)
     ] == [lost.id]
     assert seen(database, held.id, now=NOW) == held._replace(lease_until=NOW + 500)
+
+
+def test_a_queued_task_is_taken_by_one_worker_that_has_its_tool(database: Database) -> None:
+    first = created(database, worker="", lease_until=0.0, runs=0, created_at=NOW - 2)
+    second = created(database, worker="", lease_until=0.0, runs=0, created_at=NOW - 1)
+    for server, tools in (("shop", ["another"]), ("another", [first.tool])):
+        assert changed(database, store.take_queued, server, tools, "aw", NOW + 40, 10) == []
+    (taken,) = changed(database, store.take_queued, "shop", [first.tool], "aw", NOW + 40, 1)
+    assert (taken.id, taken.worker, taken.runs) == (first.id, "aw", 1)
+    (taken,) = changed(database, store.take_queued, "shop", [first.tool], "bw", NOW + 40, 10)
+    assert taken.id == second.id
+    changed(database, store.queue, second.id, "aw")  # it is not this worker's
+    assert seen(database, second.id, now=NOW).worker == "bw"
+    changed(database, store.queue, second.id, "bw")
+    (taken,) = changed(database, store.take_queued, "shop", [first.tool], "aw", NOW + 40, 10)
+    assert taken.id == second.id
+
+
+def test_what_a_worker_ran_goes_to_workers_and_what_a_server_ran_to_servers(database: Database) -> None:
+    of_server = created(database, worker="server", lease_until=NOW - 1)
+    of_worker = created(database, worker="aw", lease_until=NOW - 1)
+    created(database, worker="", lease_until=0.0)  # no process has begun it: it is not lost
+    assert sorted(store_workers(database)) == ["aw", "server"]
+    (taken,) = changed(database, store.take_lost, "shop", "other", NOW + 40, NOW, [], 10)
+    assert taken.id == of_server.id
+    (taken,) = changed(database, store.take_lost, "shop", "bw", NOW + 40, NOW, [], 10)
+    assert taken.id == of_worker.id
+
+
+def store_workers(database: Database) -> list[str]:
+    with database.reading() as connection:
+        return store.workers(connection, "shop")
 
 
 def test_a_task_whose_worker_has_ended_is_taken_before_its_lease_is_over(database: Database) -> None:

@@ -113,6 +113,38 @@ def test_a_call_that_waits_becomes_a_task_and_its_result_is_there_afterwards(ver
     converse(talk)
 
 
+def test_a_server_that_has_been_left_makes_tasks_in_another_loop() -> None:
+    async def talk(app: Server) -> None:
+        client = TaskClient(app)
+        assert (await client.ended(await client.task("done")))["status"] == "completed"
+        client.close()
+
+    app = shop()
+    app.add_tool(done, task="required")
+    for _ in range(2):
+        converse(talk, app)
+
+
+def test_a_task_that_its_process_does_not_know_it_has_is_taken_for_lost() -> None:
+    async def talk(app: Server) -> None:
+        client = TaskClient(app)
+        id = await client.task("build", what="boat")
+        board: Any = app.runtime.tasks
+        run = board._runs.pop(id)  # as if no answer had come to what has given it the task
+        await board._rows.do(store.release, board.worker)
+        await board._sweep()
+        assert (await client.get(id))["status"] == "failed"
+        run.cancel()
+        client.close()
+
+    converse(talk)
+
+
+async def done() -> str:
+    """End at once."""
+    return "done"
+
+
 def test_a_call_that_ends_soon_enough_is_answered_like_any_other() -> None:
     async def talk(app: Server) -> None:
         client = TaskClient(app)
@@ -418,7 +450,7 @@ def test_a_request_that_is_cancelled_before_it_is_a_task_leaves_none() -> None:
         client.cancel_request(1)
         await asyncio.sleep(0.05)
         assert ended == ["slow"]
-        assert not app.runtime.tasks.live
+        assert not app.runtime.tasks._rows.is_open
 
     converse(talk, app)
 

@@ -205,6 +205,9 @@ LAYERS = {
     "fastrpc.tasks.record": 2,  # no I/O: what both wires show of a task
     "fastrpc.tasks.migrations": 70,
     "fastrpc.tasks.migrations.t0001_tasks": 70,
+    **numbered("fastrpc.tool_processes", 74),
+    "fastrpc.tool_processes.child": 76,
+    "fastrpc.assembly": 75,
     "fastrpc.server": 75,
     "fastrpc.former_names": 76,
     **numbered("fastrpc.gateway", 76),

@@ -1,0 +1,25 @@
+"""The parts of a server that its runtime makes when they are first needed, and that its own layer imports."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def task_board(server: Any) -> Any:
+    """Return the board of a server's tasks."""
+    from fastrpc.tasks.board import TaskBoard
+
+    return TaskBoard(server)
+
+
+def tool_processes(server: Any) -> Any:
+    """Return what runs tools in processes, the same for all servers of this process."""
+    from fastrpc.definitions import offloaded
+
+    if offloaded.runner is None:
+        from fastrpc.tool_processes.pool import Processes
+
+        offloaded.runner = Processes()
+    return offloaded.runner

@@ -1,0 +1,74 @@
+"""``fastrpc worker``: a process that runs the tasks of servers, with which it shares a database.
+
+It serves no client. The servers that leave tasks to it have the same target, so that it finds their tools,
+the same database, and the setting FASTRPC_TASK_WORKERS. At its end, on a signal, it takes no more tasks,
+waits for those that run, and leaves the rest to others.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastrpc.cli import configuration, parser
+from fastrpc.cli._assemble import assemble
+from fastrpc.errors import UsageError
+
+PLACES = 4
+DRAIN_SECONDS = 30.0
+EXAMPLES = """\
+  fastrpc worker my_tools.py --tasks 8
+  fastrpc worker my_tools.py --database postgresql://db/tasks
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Run tasks until a signal arrives; return 0. Raises UsageError."""
+    from fastrpc.cli.serve import enter
+
+    options = parser("worker", "TARGET…", EXAMPLES)
+    options.add_argument(
+        "targets", metavar="TARGET", nargs="+", help="what the servers serve: file.py, module"
+    )
+    options.add_argument(
+        "--database",
+        metavar="URL",
+        help="where tasks are: postgresql://… or sqlite:///PATH (FASTRPC_TASKS_DATABASE, also for a URL with "
+        "a password)",
+    )
+    options.add_argument(
+        "--tasks", metavar="N", type=int, default=PLACES, help=f"tasks that run at once ({PLACES})"
+    )
+    options.add_argument("--name", metavar="NAME", help="the servers' name, if they are started with --name")
+    options.add_argument("--cwd", metavar="DIR", help="change to the folder DIR first")
+    options.add_argument(
+        "--drain-seconds",
+        metavar="N",
+        type=float,
+        default=DRAIN_SECONDS,
+        help=f"wait so long for running tasks at the end ({DRAIN_SECONDS:g})",
+    )
+    chosen = options.parse(arguments)
+    if chosen.tasks < 1:
+        raise UsageError(f"--tasks: expected a number from 1 up, got {chosen.tasks}")
+    enter(chosen.cwd)
+    settings = configuration(targets=chosen.targets)
+    settings.export(os.environ)
+    if chosen.database:
+        _take_database(chosen.database)
+    from fastrpc.storage import StorageError
+    from fastrpc.tasks.fleet import WorkerTransport
+
+    server = assemble(chosen.targets, settings, name=chosen.name)
+    try:
+        server.run(transport=WorkerTransport(server, chosen.tasks), drain_seconds=chosen.drain_seconds)
+    except StorageError as error:
+        raise UsageError(str(error)) from None
+    return 0
+
+
+def _take_database(url: str) -> None:
+    """Use a database whose URL is on the command line, which every user of the machine can read. Raises
+    UsageError for one with a password."""
+    if ":" in url.partition("://")[2].partition("@")[0].partition("/")[0] and "@" in url:
+        raise UsageError("--database: a URL with a password belongs into FASTRPC_TASKS_DATABASE")
+    os.environ["FASTRPC_TASKS_DATABASE"] = url

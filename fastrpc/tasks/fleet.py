@@ -1,0 +1,95 @@
+"""Tasks that the processes of `fastrpc worker` run, and how a worker takes them.
+
+A task that is left to workers is a row without a worker. Each worker takes as many as it has places for, the
+oldest first; the row's lock decides between two of them (FOR UPDATE SKIP LOCKED). From then on it is the
+worker's, as a task of a server is that server's: with a lease, which others take over when it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from fastrpc.tasks import store
+from fastrpc.tasks.board import LEASE_SECONDS, TaskBoard
+from fastrpc.transports.base import Transport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.tasks.run import TaskRun
+    from fastrpc.tasks.self_call import TaskServer
+    from fastrpc.transports.base import Connections
+
+
+class WorkerBoard(TaskBoard):
+    """The tasks that run in a worker: at most `most` at once."""
+
+    is_worker = True
+
+    def __init__(self, server: TaskServer, most: int) -> None:
+        super().__init__(server)
+        self._most = most
+        self._accepts = True
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def open(self) -> None:
+        """Open the database, and begin to take tasks. Raises StorageError."""
+        await self._rows.do(store.remove_expired, time.time())
+
+    def stop_accepting(self) -> None:
+        """Take no more tasks."""
+        self._accepts = False
+
+    async def wait_idle(self) -> None:
+        """Return when no task runs here, and the rows of those that ran are written."""
+        await self._idle.wait()
+
+    def run_over(self, run: TaskRun) -> None:
+        super().run_over(run)
+        if not self._runs:
+            self._idle.set()
+        self._woken.set()
+
+    async def _take_turn(self) -> None:
+        await super()._take_turn()
+        places = self._most - len(self._runs)
+        if self._accepts and places > 0:
+            await self._rows.logged(self._take_queued(places))
+
+    async def _take_queued(self, places: int) -> None:
+        tools = list(self.server.runtime.plans.tools)
+        until = time.time() + LEASE_SECONDS
+        for record in await self._rows.do(
+            store.take_queued, self.server.name, tools, self.worker, until, places
+        ):
+            self._resume(record)
+
+    def _resume(self, record: Any) -> None:
+        self._idle.clear()
+        super()._resume(record)
+
+
+class WorkerTransport(Transport):
+    """Serves no client: runs tasks until the process is ended. `board` is made in the event loop."""
+
+    remote = True
+
+    def __init__(self, server: Any, most: int) -> None:
+        self._server = server
+        self._most = most
+        self._board: WorkerBoard | None = None
+
+    async def start(self, connections: Connections) -> None:
+        self._board = self._server.runtime.tasks = WorkerBoard(self._server, self._most)
+        await self._board.open()
+
+    async def stop_accepting(self) -> None:
+        if self._board is not None:
+            self._board.stop_accepting()
+
+    async def drain(self) -> None:
+        if self._board is not None:
+            await self._board.wait_idle()
