@@ -73,6 +73,25 @@ class ListMethod:
         self.entries = entries
 
 
+def _list_of(registry: str, member: str, needs: str) -> Method:
+    """The method that lists the entries of a registry, in the order in which they were added."""
+
+    def serve(dispatcher: Dispatcher, request: Request) -> bytes:
+        from fastrpc.protocol.pagination import cursor_of
+
+        runtime, cursor = dispatcher.runtime, cursor_of(request.params)
+        entries = getattr(runtime.registries, registry)
+        return runtime.pages.of_registry(member, entries, request.version, cursor, dispatcher.principal)
+
+    async def listed(request: Request) -> list[Any]:
+        runtime = request.dispatcher.runtime
+        return runtime.filters.entries_for(
+            request.dispatcher.principal, getattr(runtime.registries, registry)
+        )
+
+    return Method(VERSIONS, serve, needs, ListMethod(member, listed))
+
+
 TOOL_RESULTS = tools.RESULT_ENCODER
 
 METHODS: dict[str, Method] = {
@@ -87,21 +106,11 @@ METHODS: dict[str, Method] = {
         "has_resources",
         ListMethod("resources", _later("resources", "listed_resources")),
     ),
-    "resources/templates/list": Method(
-        VERSIONS,
-        _later("resources", "list_templates"),
-        "has_resources",
-        ListMethod("resourceTemplates", _later("resources", "listed_templates")),
-    ),
+    "resources/templates/list": _list_of("templates", "resourceTemplates", "has_resources"),
     "resources/read": Method(VERSIONS, _later("resources", "read_resource"), "has_resources"),
     "resources/subscribe": Method(SESSION_VERSIONS, _later("resources", "subscribe"), "has_resources"),
     "resources/unsubscribe": Method(SESSION_VERSIONS, _later("resources", "unsubscribe"), "has_resources"),
-    "prompts/list": Method(
-        VERSIONS,
-        _later("prompts", "list_prompts"),
-        "has_prompts",
-        ListMethod("prompts", _later("prompts", "listed_prompts")),
-    ),
+    "prompts/list": _list_of("prompts", "prompts", "has_prompts"),
     "prompts/get": Method(VERSIONS, _later("prompts", "get_prompt"), "has_prompts"),
     "completion/complete": Method(VERSIONS, _later("completion", "complete"), "has_completions"),
     "logging/setLevel": Method(SESSION_VERSIONS, _later("logging", "set_level")),
