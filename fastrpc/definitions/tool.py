@@ -72,24 +72,6 @@ def known_tool(entry: dict[str, Any], version: str) -> dict[str, Any]:
 class Tool(Handler):
     """A function and its options as a tool. Raises `DefinitionError` for an invalid definition."""
 
-    __slots__ = (
-        "_documents",
-        "_input_schema",
-        "_schema_extra",
-        "_structured",
-        "after_seconds",
-        "annotations",
-        "costs",
-        "description",
-        "effect",
-        "icons",
-        "meta",
-        "risk",
-        "style",
-        "task",
-        "title",
-    )
-
     kind = "tool"
     forwarder: Any = None
     """What sends its calls to an upstream server, a `CallForwarder`; None: its function is called."""
