@@ -214,28 +214,13 @@ class Tool(Handler):
     def bound_to(self, function: Callable[..., Any]) -> Tool:
         """Return this tool for a method bound to an object: in a class body, `@tool` can only mark
         functions."""
-        return Tool(
-            function,
-            name=self.name,
-            description=self.description or "",
-            title=self.title,
-            effect=self.effect,
-            run=self.run,
-            timeout_seconds=self.timeout_seconds,
-            max_running=self.max_running,
-            input_schema=self._input_schema,
-            documents=self._documents,
-            json_schema_extra=self._schema_extra,
-            annotations=self.annotations,
-            icons=self.icons,
-            meta=self.meta,
-            structured=self._structured,
-            style=self.style,
-            costs=self.costs,
-            risk=self.risk,
-            task=self.task,
-            after_seconds=self.after_seconds,
-        )
+        from copy import copy
+
+        bound = copy(self)
+        bound.function = function
+        bound._signature = None
+        bound.describe_early()
+        return bound
 
 
 if TYPE_CHECKING:

@@ -157,7 +157,7 @@ class CallPlans:
     # --- other handlers -------------------------------------------------------------------------------
 
     def of_handler(self, handler: Handler, encoder: ResultEncoder) -> Plan:
-        """Return the plan of a handler that is no tool: where it runs, by its record, and what makes its
+        """Return the plan of a handler that is not a tool: where it runs, by its record, and what makes its
         results. It is kept."""
         found = self._of_handlers.get(id(handler))
         if found is None:
@@ -165,7 +165,7 @@ class CallPlans:
         return found[1]
 
     def make_for_handler(self, handler: Handler, encoder: ResultEncoder) -> Plan:
-        """Make the plan of a handler that is no tool. The connection can bind its arguments if they are
+        """Make the plan of a handler that is not a tool. The connection can bind its arguments if they are
         strings, or there are none."""
         is_called = handler.kind != "completion" and not getattr(handler, "is_list", False)
         guard = self._guard_of(handler) if is_called else None

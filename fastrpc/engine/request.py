@@ -128,17 +128,16 @@ class Request:
     @property
     def client_capabilities(self) -> dict[str, Any]:
         """The ClientCapabilities: of the request from 2026-07-28 on, of the handshake before."""
-        if self.version == STATELESS:
-            found: dict[str, Any] = self.meta.get(CAPABILITIES_KEY) or {}
-            return found
-        return self.dispatcher.session.client_capabilities
+        stateless = self.version == STATELESS
+        return self._declared(CAPABILITIES_KEY) if stateless else self.dispatcher.session.client_capabilities
 
     @property
     def client_info(self) -> dict[str, Any]:
-        if self.version == STATELESS:
-            found: dict[str, Any] = self.meta.get(CLIENT_KEY) or {}
-            return found
-        return self.dispatcher.session.client_info
+        stateless = self.version == STATELESS
+        return self._declared(CLIENT_KEY) if stateless else self.dispatcher.session.client_info
+
+    def _declared(self, key: str) -> dict[str, Any]:
+        return self.meta.get(key) or {}
 
     # --- for requests to the client ---------------------------------------------------------------------
 

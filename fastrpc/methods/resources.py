@@ -313,9 +313,7 @@ def handler_at(registries: Registries, uri: str) -> Reader | None:
     if len({handler.origin for handler in found}) > 1:
         try:
             bound = bound_at(registries, uri)
-        except (
-            FAILURES
-        ):  # the values fit nowhere, or a type that users write has failed: the best one refused
+        except FAILURES:  # the values fit nowhere, or a type that users write has failed
             bound = None
         if bound is not None:
             return bound[0]
