@@ -215,7 +215,6 @@ def _normal(uri: str) -> str:
 
 
 def _place_of(entry: Any) -> str:
-    """Return where the function of an entry is defined."""
     from fastrpc.definitions.handler import place_of
 
     return place_of(entry.function)

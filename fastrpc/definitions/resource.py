@@ -189,19 +189,8 @@ def _described(entry: Any, version: str) -> dict[str, Any]:
     }
 
 
-_MEMBERS = {
-    "uri": "uri",
-    "name": "name",
-    "title": "title",
-    "description": "description",
-    "mimeType": "mime_type",
-    "mime_type": "mime_type",
-    "size": "size",
-    "annotations": "annotations",
-    "icons": "icons",
-    "_meta": "meta",
-    "meta": "meta",
-}
+_OPTIONS = {"mimeType": "mime_type", "_meta": "meta"}
+"""The members that MCP writes differently from the options of an `Entry`."""
 
 
 def entry_of(thing: Any) -> Any:
@@ -215,10 +204,10 @@ def entry_of(thing: Any) -> Any:
     if isinstance(thing, str):
         return Entry(thing)
     if isinstance(thing, dict) and isinstance(thing.get("uri"), str):
-        unknown = sorted(name for name in thing if name not in _MEMBERS)
+        unknown = sorted(name for name in thing if _OPTIONS.get(name, name) not in Entry.__slots__)
         if unknown:
             raise TypeError(f"an entry of a list of resources has no member {unknown[0]!r}")
-        return Entry(**{_MEMBERS[name]: value for name, value in thing.items()})
+        return Entry(**{str(_OPTIONS.get(name, name)): value for name, value in thing.items()})
     raise TypeError(f"expected Entry, str or a dict with a 'uri', got {type(thing).__name__}")
 
 

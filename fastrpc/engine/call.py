@@ -129,10 +129,6 @@ class Call(InFlightCall):
         """Call the function, unless the call has ended; the result may be a coroutine."""
         return None if self.state == ENDED else self.call_function()
 
-    def invoke_with_variables(self) -> Any:
-        """Do so on a thread, with the context variables of the request."""
-        return self.variables.run(self.invoke)
-
     def call_function(self) -> Any:
         if self.plan.around is not None:
             return self.plan.around(self.info)
@@ -219,7 +215,8 @@ class Call(InFlightCall):
         elif self.plan.inline:  # it has waited for a lifespan
             self.variables.run(self.run_late)
         else:
-            self.dispatcher.runtime.thread_pool.run(loop, self.invoke_with_variables, self.thread_done)
+            pool = self.dispatcher.runtime.thread_pool
+            pool.run(loop, lambda: self.variables.run(self.invoke), self.thread_done)
 
     def step(self) -> None:
         """Call the coroutine function, and run its first step."""

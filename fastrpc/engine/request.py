@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from fastrpc._core.context import InFlightCall
     from fastrpc._core.message import Message
     from fastrpc.engine.batches import Batch
-    from fastrpc.engine.interfaces import CallProtocol, DispatcherProtocol
+    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.ports import OutboundChannel
     from fastrpc.quotas import Quota
 
@@ -69,7 +70,7 @@ class Request:
         self.params = params
         self.batch = batch
         self.version = ""
-        self.call: CallProtocol | None = None
+        self.call: InFlightCall | None = None
         self.cancellation: dict[str, Any] | None = None
         self.channel: OutboundChannel | None = None
         self.asking: Any = None
