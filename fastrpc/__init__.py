@@ -90,50 +90,36 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ArgumentError": "fastrpc.errors",
     "Audio": "fastrpc.content",
-    "AuthorizationFailed": "fastrpc.errors",
     "CallInfo": "fastrpc._core.call_info",
     "CallRecord": "fastrpc._core.recorder",
     "CallResult": "fastrpc._core.call_result",
     "Caller": "fastrpc.callers",
     "Client": "fastrpc.client.client",
-    "ClientError": "fastrpc.errors",
     "Completions": "fastrpc.definitions.completion",
-    "ConnectionLost": "fastrpc.errors",
     "Contents": "fastrpc.content",
     "Context": "fastrpc.context",
-    "DefinitionError": "fastrpc.errors",
     "EmbeddedResource": "fastrpc.content",
-    "FastrpcError": "fastrpc.errors",
     "Image": "fastrpc.content",
-    "InvalidAnswer": "fastrpc.errors",
     "ListItem": "fastrpc.engine.list_filter",
     "Message": "fastrpc.definitions.prompt",
     "Meta": "msgspec",
-    "ProtocolError": "fastrpc.errors",
-    "RemoteError": "fastrpc.errors",
-    "RequestTimeout": "fastrpc.errors",
     "ResourceLink": "fastrpc.content",
-    "ResourceNotFound": "fastrpc.errors",
     "Server": "fastrpc.server",
     "Text": "fastrpc.content",
-    "ToolCallFailed": "fastrpc.errors",
-    "ToolError": "fastrpc.errors",
     "ToolResult": "fastrpc.content",
-    "UsageError": "fastrpc.errors",
     "tool": "fastrpc.definitions.tool",
     "__version__": "fastrpc.version",
 }
+"""The module of each public name that is not an error: those are in `fastrpc.errors`."""
 
 
 if not TYPE_CHECKING:  # so that a type checker reports a misspelled name
 
     def __getattr__(name: str) -> object:
-        home = _HOMES.get(name)
-        if home is None:
+        if name not in __all__:
             raise AttributeError(f"module 'fastrpc' has no attribute {name!r}")
-        value = getattr(__import__(home, fromlist=[name]), name)
+        value = getattr(__import__(_HOMES.get(name, "fastrpc.errors"), fromlist=[name]), name)
         globals()[name] = value
         return value
 

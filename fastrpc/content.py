@@ -81,22 +81,22 @@ class Text(Content):
 
 
 class _Media(Content):
-    """Encoded bytes with their MIME type."""
+    """Encoded bytes with their MIME type, by default the `usual` one."""
 
     __slots__ = ("data", "mime_type")
 
-    kind = ""
+    kind = usual = ""
 
     def __init__(
         self,
         data: bytes,
-        mime_type: str,
+        mime_type: str | None = None,
         *,
         annotations: ContentAnnotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
         self.data = data
-        self.mime_type = mime_type
+        self.mime_type = self.usual if mime_type is None else mime_type
         self.annotations = self.meta = None
         if annotations is not None or meta is not None:
             super().__init__(annotations=annotations, meta=meta)
@@ -129,17 +129,7 @@ class Image(_Media):
 
     __slots__ = ()
 
-    kind = "image"
-
-    def __init__(
-        self,
-        data: bytes,
-        mime_type: str = "image/png",
-        *,
-        annotations: ContentAnnotations | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(data, mime_type, annotations=annotations, meta=meta)
+    kind, usual = "image", "image/png"
 
 
 class Audio(_Media):
@@ -151,17 +141,7 @@ class Audio(_Media):
 
     __slots__ = ()
 
-    kind = "audio"
-
-    def __init__(
-        self,
-        data: bytes,
-        mime_type: str = "audio/wav",
-        *,
-        annotations: ContentAnnotations | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> None:
-        super().__init__(data, mime_type, annotations=annotations, meta=meta)
+    kind, usual = "audio", "audio/wav"
 
 
 class EmbeddedResource(Content):

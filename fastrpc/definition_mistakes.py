@@ -20,8 +20,8 @@ VARIABLE = "FASTRPC_TRACEBACK"
 _is_installed = False
 
 
-def install(mistakes: tuple[type[Exception], ...]) -> None:
-    """Set the exception hook for exceptions of these types, once."""
+def install(mistakes: type[Exception]) -> None:
+    """Set the exception hook for exceptions of this type, once."""
     global _is_installed
     if not _is_installed:
         _is_installed = True

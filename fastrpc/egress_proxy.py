@@ -277,9 +277,7 @@ class EgressProxy:
         if "#" in path or (cut and cut[0] == "\\"):
             raise FetchRefused(400, "Bad address")
         authority = rest[:end]
-        if (
-            authority.count(":") > 1 and authority[0] != "["
-        ):  # httpcore omits the brackets here too; its Host header has them
+        if authority.count(":") > 1 and authority[0] != "[":  # httpcore: the Host header has the brackets
             bare, authority = authority, "".join(value for name, value in headers if name == "host")
             if re.sub(r"[][]", "", authority) != bare:
                 raise FetchRefused(400, "Bad address")

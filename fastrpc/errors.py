@@ -265,27 +265,22 @@ class InvalidConfig(FastrpcError, ValueError):
     names the file, the server and the member."""
 
 
-class DefinitionError(FastrpcError, TypeError):
+class _Mistake(FastrpcError):
+    """An author's mistake. One that ends a program of theirs is shown as one line."""
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*words)
+        from fastrpc.definition_mistakes import install
+
+        install(_Mistake)
+
+
+class DefinitionError(_Mistake, TypeError):
     """A tool is defined incorrectly. The message names the function and a solution."""
 
-    def __init__(self, *words: object) -> None:
-        super().__init__(*words)
-        _show_mistakes()
 
-
-class UsageError(FastrpcError):
+class UsageError(_Mistake):
     """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""
-
-    def __init__(self, *words: object) -> None:
-        super().__init__(*words)
-        _show_mistakes()
-
-
-def _show_mistakes() -> None:
-    """Have an author's mistake that ends a program of theirs shown as one line."""
-    from fastrpc.definition_mistakes import install
-
-    install((DefinitionError, UsageError))
 
 
 MOST_COMPARED, LONGEST_COMPARED = 64, 128

@@ -202,7 +202,6 @@ def _field(choice: Choice) -> dict[str, Any]:
 
 
 def _answer(form: dict[str, Any], name: str, choice: Choice, has_lists: bool) -> Answer:
-    """Return the answer to one question from a filled-in form."""
     text = (form.get(f"{name}_text") or "").strip()
     if not choice.several:
         option: str = form.get(name) or ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 
 from fastrpc.errors import FastrpcError
 
@@ -25,31 +26,23 @@ class NotJson(FastrpcError):
     """The text is not JSON, not even with comments. The message states the position."""
 
 
-class TextMember:
-    """A member of an object: the positions of its key, its value, its end, and the comma after it."""
-
-    __slots__ = ("begin", "comma", "end", "value", "value_begin")
-
-    def __init__(self, begin: int, value_begin: int, value: TextValue) -> None:
-        self.begin = begin
-        self.value_begin = value_begin
-        self.value = value
-        self.end = value.end
-        self.comma: int | None = None
-
-
+@dataclass
 class TextValue:
     """A value and its position in the text. `members` is None except for objects."""
 
-    __slots__ = ("begin", "end", "members", "plain")
+    begin: int
+    end: int
+    plain: Any
+    members: dict[str, TextMember] | None = None
 
-    def __init__(
-        self, begin: int, end: int, plain: Any, members: dict[str, TextMember] | None = None
-    ) -> None:
-        self.begin = begin
-        self.end = end
-        self.plain = plain
-        self.members = members
+
+@dataclass
+class TextMember:
+    """A member of an object: the positions of its key and of the comma after it, and its value."""
+
+    begin: int
+    value: TextValue
+    comma: int | None = None
 
 
 def parse(text: str) -> TextValue:
@@ -75,7 +68,7 @@ def put(text: str, section: str, name: str, value: Any) -> str:
         return _add(text, found, name, value, unit)
     member = members[name]
     shown = _dump(value, unit, _indent(text, member.begin))
-    return text[: member.value_begin] + shown + text[member.end :]
+    return text[: member.value.begin] + shown + text[member.value.end :]
 
 
 def take(text: str, section: str, name: str) -> str:
@@ -86,7 +79,7 @@ def take(text: str, section: str, name: str) -> str:
         return text
     names = list(members)
     member = members[name]
-    begin, end = member.begin, member.end if member.comma is None else member.comma + 1
+    begin, end = member.begin, member.value.end if member.comma is None else member.comma + 1
     line = text.rfind("\n", 0, begin) + 1
     rest = re.compile(r"[ \t]*\r?\n").match(text, end)
     if not text[line:begin].strip() and rest:  # the member has whole lines
@@ -127,10 +120,9 @@ def _read_object(text: str, begin: int, depth: int) -> TextValue:
         colon = _gap(text, key.end())
         if not text.startswith(":", colon):
             raise _broken(text, colon, '":"')
-        value_begin = _gap(text, colon + 1)
-        member = TextMember(at, value_begin, _value(text, value_begin, depth + 1))
+        member = TextMember(at, _value(text, _gap(text, colon + 1), depth + 1))
         members[str(json.loads(key[0]))] = member
-        at = _gap(text, member.end)
+        at = _gap(text, member.value.end)
         if text.startswith(",", at):
             member.comma = at
             at = _gap(text, at + 1)
@@ -190,7 +182,7 @@ def _add(text: str, found: TextValue, name: str, value: Any, unit: str) -> str:
     at = len(text[: found.end - 1].rstrip())  # after comments
     added = f"\n{indent}{key}: {_dump(value, unit, indent)}{more}"
     end = "" if "\n" in text[at : found.end] else "\n" + _indent(text, found.begin)
-    return f"{text[: last.end]}{comma}{text[last.end : at]}{added}{end}{text[at:]}"
+    return f"{text[: last.value.end]}{comma}{text[last.value.end : at]}{added}{end}{text[at:]}"
 
 
 def _dump(value: Any, unit: str, indent: str) -> str:

@@ -563,7 +563,6 @@ def _member(family: Setting, key: str) -> Setting:
 
 
 def _without_password(address: str) -> str:
-    """Mask the user name and password of a URL."""
     scheme, separator, rest = address.partition("://")
     host, slash, path = rest.partition("/")
     if not separator or "@" not in host:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from fastrpc.callers import Caller
@@ -48,37 +49,40 @@ class ListListener:
 def list_listeners(server: Any) -> list[ListListener]:
     """Return the clients that are notified when the list of resources has changed, here and where the server
     is mounted. Call it on the thread that serves a connection."""
-    from fastrpc.callers import unguarded
     from fastrpc.protocol.lifecycle import READY
 
     found = []
-    for runtime in server._runtimes():
-        for dispatcher in list(runtime.dispatchers):
-            session = dispatcher.session
-            if (session.state == READY and "resources" in session.offered) or any(
-                request.params["notifications"].get("resourcesListChanged")
-                for request in list(dispatcher.changes.listening.values())
-            ):
-                caller = (runtime.caller_of or unguarded)(dispatcher.principal)
-                found.append(ListListener(caller, dispatcher))
+    for caller_of, dispatcher in _clients_of(server):
+        session = dispatcher.session
+        if (session.state == READY and "resources" in session.offered) or any(
+            request.params["notifications"].get("resourcesListChanged")
+            for request in list(dispatcher.changes.listening.values())
+        ):
+            found.append(ListListener(caller_of(dispatcher.principal), dispatcher))
     return found
 
 
 def subscribers(server: Any, prefix: str) -> list[Subscriber]:
     """Return the subscribers of resources whose URIs begin with `prefix`, here and where the server is
     mounted. Call it on the thread that serves a connection."""
-    from fastrpc.callers import unguarded
     from fastrpc.protocol.uri_template import normal
 
     prefix = normal(prefix)
     found = []
+    for caller_of, dispatcher in _clients_of(server):
+        uris = dict.fromkeys(dispatcher.session.subscriptions)
+        for request in list(dispatcher.changes.listening.values()):
+            uris |= request.params["notifications"].get("resourceSubscriptions", {})
+        wanted = [uri for uri in uris if uri.startswith(prefix)]
+        if wanted:
+            caller = caller_of(dispatcher.principal)
+            found += [Subscriber(caller, uri, dispatcher) for uri in wanted]
+    return found
+
+
+def _clients_of(server: Any) -> Iterator[tuple[Callable[[str], Caller], Dispatcher]]:
+    from fastrpc.callers import unguarded
+
     for runtime in server._runtimes():
         for dispatcher in list(runtime.dispatchers):
-            uris = dict.fromkeys(dispatcher.session.subscriptions)
-            for request in list(dispatcher.changes.listening.values()):
-                uris |= request.params["notifications"].get("resourceSubscriptions", {})
-            wanted = [uri for uri in uris if uri.startswith(prefix)]
-            if wanted:
-                caller = (runtime.caller_of or unguarded)(dispatcher.principal)
-                found += [Subscriber(caller, uri, dispatcher) for uri in wanted]
-    return found
+            yield runtime.caller_of or unguarded, dispatcher

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Protocol
 
-    from fastrpc.options import Run
+    from typing_extensions import Unpack
+
+    from fastrpc.options import CallOptions
     from fastrpc.schema import Parameter, Signature
 
     class Entries(Protocol):
@@ -51,27 +53,12 @@ class Completion(Handler):
     The other options are those of `Handler`.
     """
 
-    __slots__ = ("argument", "target")
-
     kind = "completion"
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        target: str,
-        argument: str,
-        run: Run = "auto",
-        timeout_seconds: float | None = None,
-        max_running: int | None = None,
+        self, function: Callable[..., Any], *, target: str, argument: str, **options: Unpack[CallOptions]
     ) -> None:
-        super().__init__(
-            function,
-            name=key_of(target, argument),
-            run=run,
-            timeout_seconds=timeout_seconds,
-            max_running=max_running,
-        )
+        super().__init__(function, name=key_of(target, argument), **options)
         self.target = target
         self.argument = argument
         if is_unbound_method(self.function):

@@ -33,17 +33,6 @@ class Handler:
     ``inline`` or ``thread``. `timeout_seconds` and `max_running` limit its calls.
     """
 
-    __slots__ = (
-        "_signature",
-        "function",
-        "is_async",
-        "max_running",
-        "name",
-        "origin",
-        "run",
-        "timeout_seconds",
-    )
-
     kind = "handler"
     """The kind of handler, as messages name it."""
     places = ", ".join(RUNS)
@@ -98,8 +87,7 @@ class Handler:
 
     def settle(self) -> None:
         """Read the signature if it is unread. Raises `DefinitionError` if an annotation is undefined."""
-        if self._signature is None:
-            self._signature = self.describe()
+        self.signature  # noqa: B018  # it is read where it is first asked for
 
     def _check_run(self) -> None:
         if self.run not in RUNS and not self._runs_elsewhere():

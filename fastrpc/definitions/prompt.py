@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from typing_extensions import Unpack
+
     from fastrpc.content import Content
-    from fastrpc.options import Icon, Role, Run
+    from fastrpc.options import CallOptions, Icon, Role
 
 ROLES = ("user", "assistant")
 
@@ -53,8 +55,6 @@ class Prompt(Handler):
     missing, followed by their names; None: it has fastrpc's words.
     """
 
-    __slots__ = ("description", "failure_prefix", "icons", "meta", "missing_prefix", "title")
-
     kind = "prompt"
 
     def __init__(
@@ -66,13 +66,9 @@ class Prompt(Handler):
         description: str | None = None,
         icons: list[Icon] | None = None,
         meta: dict[str, Any] | None = None,
-        run: Run = "auto",
-        timeout_seconds: float | None = None,
-        max_running: int | None = None,
+        **options: Unpack[CallOptions],
     ) -> None:
-        super().__init__(
-            function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
-        )
+        super().__init__(function, name=name, **options)
         function = self.function
         self.failure_prefix: str | None = None
         self.missing_prefix: str | None = None

@@ -32,18 +32,17 @@ else:  # a class that is generic for type checkers alone: `typing` takes 10 ms t
 class Registry(Generic[Entry]):
     """The entries of one kind, with unique keys, in the order they were added.
 
-    `make` turns what is added, with its options, into an entry. An entry has a `key`.
+    `module` of this package, by default that of the kind's name, makes an entry of what is added with its
+    options: by ``tool_of``, for instance. It is imported for the first one. An entry has a `key`.
     """
 
-    __slots__ = ("_entries", "_make", "_vacant", "kind", "settled", "watchers")
-
-    def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Entry]) -> None:
+    def __init__(self, kind: str, module: str = "") -> None:
         self.kind = kind
         self.watchers: list[Callable[[str], object]] = []
         """Functions that are called with the kind after each change."""
         self.settled = False
         """Whether entries that are added have to be complete."""
-        self._make = make
+        self._module = f"fastrpc.definitions.{module or kind}"
         self._entries: dict[str, Entry] = {}
         self._vacant: tuple[str, int] | None = None  # a key that was vacated, and its place
 
@@ -52,7 +51,8 @@ class Registry(Generic[Entry]):
 
         Raises `DefinitionError` for invalid definitions, and for a key that is taken.
         """
-        added = self._make(thing, options)
+        factory = f"{self.kind}_of"
+        added: Entry = getattr(__import__(self._module, fromlist=[factory]), factory)(thing, options)
         if self.settled:
             added.settle()
         present = self.get(added.key)
@@ -154,11 +154,7 @@ class UriRegistry(OfUris[Entry]):
     """Resources at fixed URIs, or templates: one is found by each spelling of its URI, as `normal` of
     `fastrpc.protocol.uri_template` has one for all."""
 
-    __slots__ = ("_normal",)
-
-    def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Entry]) -> None:
-        super().__init__(kind, make)
-        self._normal: dict[str, Entry] | None = None  # by the normal form, once one is asked for
+    _normal: dict[str, Entry] | None = None  # by the normal form, once one is asked for
 
     def get(self, key: str) -> Entry | None:
         return self._entries.get(key) or self._by_normal().get(_normal(key))
@@ -183,12 +179,8 @@ class ToolRegistry(OfTools):
     """Tools, which may be published under other names, by which they are also called. Policies, logs and
     counts use a tool's own name."""
 
-    __slots__ = ("_published", "_underscores")
-
-    def __init__(self, kind: str, make: Callable[[Any, dict[str, Any]], Tool]) -> None:
-        super().__init__(kind, make)
-        self._underscores = False
-        self._published: dict[str, Tool] | None = None
+    _underscores = False
+    _published: dict[str, Tool] | None = None
 
     def use_underscores(self) -> None:
         """Publish each tool with an underscore for each dot of its name, for clients that take no dots. One
@@ -223,19 +215,9 @@ def _normal(uri: str) -> str:
 
 
 def _place_of(entry: Any) -> str:
-    """Return where the function of an entry is defined."""
     from fastrpc.definitions.handler import place_of
 
     return place_of(entry.function)
-
-
-def _made_by(module: str, factory: str) -> Callable[[Any, dict[str, Any]], Any]:
-    """Return a registry's `make` from a module that is imported for the first entry."""
-
-    def make(thing: Any, options: dict[str, Any]) -> Any:
-        return getattr(__import__(module, fromlist=[factory]), factory)(thing, options)
-
-    return make
 
 
 class Registries:
@@ -244,22 +226,12 @@ class Registries:
     __slots__ = ("completions", "prompts", "providers", "resources", "templates", "tools")
 
     def __init__(self) -> None:
-        self.tools: ToolRegistry = ToolRegistry("tool", _made_by("fastrpc.definitions.tool", "tool_of"))
-        self.resources: Registry[Resource] = UriRegistry(
-            "resource", _made_by("fastrpc.definitions.resource", "resource_of")
-        )
-        self.templates: Registry[ResourceTemplate] = UriRegistry(
-            "template", _made_by("fastrpc.definitions.resource", "template_of")
-        )
-        self.providers: Registry[Provider] = Registry(
-            "provider", _made_by("fastrpc.definitions.resource", "provider_of")
-        )
-        self.prompts: Registry[Prompt] = Registry(
-            "prompt", _made_by("fastrpc.definitions.prompt", "prompt_of")
-        )
-        self.completions: Registry[Completion] = Registry(
-            "completion", _made_by("fastrpc.definitions.completion", "completion_of")
-        )
+        self.tools = ToolRegistry("tool")
+        self.resources: Registry[Resource] = UriRegistry("resource")
+        self.templates: Registry[ResourceTemplate] = UriRegistry("template", "resource")
+        self.providers: Registry[Provider] = Registry("provider", "resource")
+        self.prompts: Registry[Prompt] = Registry("prompt")
+        self.completions: Registry[Completion] = Registry("completion")
 
     def __iter__(self) -> Iterator[Registry[Any]]:
         return (getattr(self, name) for name in self.__slots__)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from fastrpc.definitions.addresses import Addresses
-    from fastrpc.options import CacheScope, CallOptions, ContentAnnotations, Icon, Run, TemplateOptions
+    from fastrpc.options import CacheScope, CallOptions, ContentAnnotations, Icon, TemplateOptions
     from fastrpc.protocol.uri_template import Template
     from fastrpc.tool_style import ToolStyle
 
@@ -186,19 +186,8 @@ def _described(entry: Any, version: str) -> dict[str, Any]:
     }
 
 
-_MEMBERS = {
-    "uri": "uri",
-    "name": "name",
-    "title": "title",
-    "description": "description",
-    "mimeType": "mime_type",
-    "mime_type": "mime_type",
-    "size": "size",
-    "annotations": "annotations",
-    "icons": "icons",
-    "_meta": "meta",
-    "meta": "meta",
-}
+_OPTIONS = {"mimeType": "mime_type", "_meta": "meta"}
+"""The members that MCP writes differently from the options of an `Entry`."""
 
 
 def entry_of(thing: Any) -> Any:
@@ -212,10 +201,10 @@ def entry_of(thing: Any) -> Any:
     if isinstance(thing, str):
         return Entry(thing)
     if isinstance(thing, dict) and isinstance(thing.get("uri"), str):
-        unknown = sorted(name for name in thing if name not in _MEMBERS)
+        unknown = sorted(name for name in thing if _OPTIONS.get(name, name) not in Entry.__slots__)
         if unknown:
             raise TypeError(f"an entry of a list of resources has no member {unknown[0]!r}")
-        return Entry(**{_MEMBERS[name]: value for name, value in thing.items()})
+        return Entry(**{str(_OPTIONS.get(name, name)): value for name, value in thing.items()})
     raise TypeError(f"expected Entry, str or a dict with a 'uri', got {type(thing).__name__}")
 
 
@@ -224,10 +213,6 @@ def entry_of(thing: Any) -> Any:
 
 class _Readable(Handler):
     """What resources and templates have in common. `style` is that of their errors."""
-
-    __slots__ = (
-        *("annotations", "cache_scope", "description", "icons", "meta", "mime_type", "style", "title", "ttl"),
-    )
 
     def __init__(
         self,
@@ -243,13 +228,9 @@ class _Readable(Handler):
         meta: dict[str, Any] | None = None,
         ttl: float | None = None,
         cache_scope: CacheScope | None = None,
-        run: Run = "auto",
-        timeout_seconds: float | None = None,
-        max_running: int | None = None,
+        **options: Unpack[CallOptions],
     ) -> None:
-        super().__init__(
-            function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
-        )
+        super().__init__(function, name=name, **options)
         if name is None and self.name == "<lambda>":
             self.name = address
         self.style: ToolStyle = PLAIN
@@ -287,8 +268,6 @@ class Resource(_Readable):
     own. `ttl` (seconds, default 0) and `cache_scope` say for how long, and by whom, the content may be cached
     (MCP 2026-07-28). The other options are those of `Handler`.
     """
-
-    __slots__ = ("is_shared", "size", "uri")
 
     kind = "resource"
 
@@ -348,8 +327,6 @@ class ResourceTemplate(_Readable):
     not match. The options are those of `Resource`, except `size`. Raises `DefinitionError`.
     """
 
-    __slots__ = ("template", "uri_template")
-
     kind = "template"
 
     def __init__(self, function: Callable[..., Any], *, uri: str, **options: Unpack[TemplateOptions]) -> None:
@@ -370,10 +347,6 @@ class ResourceTemplate(_Readable):
 
         self.uri_template = addresses.here(self.uri_template)
         self.template = Template(self.uri_template)
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        return self.template.variables
 
     def describe(self) -> Signature:
         signature = describe(self.function, structured=False)
@@ -429,8 +402,6 @@ class ProviderMethod(Handler):
     """A provider's ``list`` or ``read`` method. Its first parameter, if any, receives the cursor or the
     URI."""
 
-    __slots__ = ("is_list", "provider")
-
     kind = "provider"
 
     def __init__(
@@ -483,11 +454,6 @@ class Provider:
     a client has subscribed to one of its resources (`fastrpc.subscriptions`). `scheme` is ``db`` for
     ``db://…``, or a URI prefix. Raises `DefinitionError`.
     """
-
-    __slots__ = (
-        *("cache_scope", "function", "is_exclusive", "lister", "mime_type", "prefix", "reader", "scheme"),
-        *("ttl", "watch"),
-    )
 
     def __init__(
         self,

@@ -72,25 +72,6 @@ def known_tool(entry: dict[str, Any], version: str) -> dict[str, Any]:
 class Tool(Handler):
     """A function and its options as a tool. Raises `DefinitionError` for an invalid definition."""
 
-    __slots__ = (
-        "_documents",
-        "_input_schema",
-        "_schema_extra",
-        "_structured",
-        "after_seconds",
-        "annotations",
-        "costs",
-        "description",
-        "effect",
-        "icons",
-        "max_memory",
-        "meta",
-        "risk",
-        "style",
-        "task",
-        "title",
-    )
-
     kind = "tool"
     places = "auto, inline, thread, process, or an Executor"
     forwarder: Any = None
@@ -247,29 +228,13 @@ class Tool(Handler):
     def bound_to(self, function: Callable[..., Any]) -> Tool:
         """Return this tool for a method bound to an object: in a class body, `@tool` can only mark
         functions."""
-        return Tool(
-            function,
-            name=self.name,
-            description=self.description or "",
-            title=self.title,
-            effect=self.effect,
-            run=self.run,
-            timeout_seconds=self.timeout_seconds,
-            max_running=self.max_running,
-            max_memory=self.max_memory,
-            input_schema=self._input_schema,
-            documents=self._documents,
-            json_schema_extra=self._schema_extra,
-            annotations=self.annotations,
-            icons=self.icons,
-            meta=self.meta,
-            structured=self._structured,
-            style=self.style,
-            costs=self.costs,
-            risk=self.risk,
-            task=self.task,
-            after_seconds=self.after_seconds,
-        )
+        from copy import copy
+
+        bound = copy(self)
+        bound.function = function
+        bound._signature = None
+        bound.describe_early()
+        return bound
 
 
 if TYPE_CHECKING:

@@ -38,19 +38,6 @@ def take_batch(dispatcher: DispatcherProtocol, message: Message, outer: Batch | 
 class Batch:
     """One batch: the elements that are not read yet, and the responses that are pending."""
 
-    __slots__ = (
-        "_cancelled",
-        "_element",
-        "_in_turn",
-        "_over",
-        "_refusal",
-        "_turns",
-        "_unread",
-        "answers",
-        "dispatcher",
-        "owed",
-    )
-
     def __init__(self, dispatcher: DispatcherProtocol, elements: list[bytes]) -> None:
         self.dispatcher = dispatcher
         self.answers: list[bytes] = []

@@ -23,7 +23,6 @@ from fastrpc.tool_style import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Awaitable, Callable
     from typing import Any
 
@@ -130,10 +129,6 @@ class Call(InFlightCall):
         """Call the function, unless the call has ended; the result may be a coroutine."""
         return None if self.state == ENDED else self.call_function()
 
-    def invoke_with_variables(self) -> Any:
-        """Do so on a thread, with the context variables of the request."""
-        return self.variables.run(self.invoke)
-
     def call_function(self) -> Any:
         plan = self.plan
         if plan.around is not None:
@@ -166,16 +161,21 @@ class Call(InFlightCall):
 
     def await_decision(self, decision: Awaitable[Any]) -> None:
         """Have the guard decide, on the event loop's thread, and begin then; the call is in flight."""
+        if self.state == ENDED:  # cancelled meanwhile
+            self.dispatcher.runtime.calls.count -= 1
+            _drop(decision)
+        else:
+            self._begin_task(decision, self._decided)
+
+    def _begin_task(self, awaitable: Awaitable[Any], done: Callable[[CallTask], None]) -> CallTask:
+        """Run the first step of an awaitable now: it becomes a task of the loop if it waits."""
         import asyncio
 
         from fastrpc._core.task import task_of
 
-        if self.state == ENDED:  # cancelled meanwhile
-            self.dispatcher.runtime.calls.count -= 1
-            _drop(decision)
-            return
-        self.task = task_of(decision, asyncio.get_running_loop(), self._decided)
-        self.task.begin()
+        self.task = task = task_of(awaitable, asyncio.get_running_loop(), done)
+        task.begin()
+        return task
 
     def _decided(self, task: CallTask) -> None:
         """The guard has allowed the call, or refused it."""
@@ -218,23 +218,20 @@ class Call(InFlightCall):
         loop = asyncio.get_running_loop()
         self.limit(loop, 0)
         if plan.is_async:
-            self.variables.run(self.step, loop)
+            self.variables.run(self.step)
         elif plan.inline:  # it has waited for a lifespan
             self.variables.run(self.run_late)
         else:
-            runtime.thread_pool.run(loop, self.invoke_with_variables, self.thread_done)
+            runtime.thread_pool.run(loop, lambda: self.variables.run(self.invoke), self.thread_done)
 
-    def step(self, loop: AbstractEventLoop) -> None:
-        """Run the coroutine's first step now: it becomes a task of the loop if it waits."""
-        from fastrpc._core.task import task_of
-
+    def step(self) -> None:
+        """Call the coroutine function, and run its first step."""
         try:
             coroutine = self.call_function()
         except BaseException as error:
             self.function_ended(None, error)
             return
-        self.task = task_of(coroutine, loop, self.task_done)
-        self.task.begin()
+        self._begin_task(coroutine, self.task_done)
         forks.leave_if_forked(self.dispatcher.connection.generation)  # no loop goes on in a child that waits
 
     def run_late(self) -> None:
@@ -262,14 +259,9 @@ class Call(InFlightCall):
 
     def await_result(self, result: Awaitable[Any]) -> None:
         """Await what a synchronous function has returned: the call goes on until that has ended."""
-        import asyncio
-
-        from fastrpc._core.task import task_of
-
-        self.task = task_of(result, asyncio.get_running_loop(), self.task_done)
-        self.task.begin()
-        if self.state == ENDED and not self.task.done():  # cancelled, or out of time, meanwhile
-            self.task.cancel()
+        task = self._begin_task(result, self.task_done)
+        if self.state == ENDED and not task.done():  # cancelled, or out of time, meanwhile
+            task.cancel()
 
     def function_ended(self, result: Any, error: BaseException | None) -> None:
         """The function has returned or raised: free its place, and answer unless that has been done."""

@@ -68,7 +68,6 @@ def rechecked_by(rechecks: Sequence[tuple[str, Callable[[CallInfo], object]]]) -
 async def _decide_rest(
     call: CallInfo, decision: Awaitable[object], guards: Sequence[tuple[str, Guard]], shown: str
 ) -> None:
-    """Await a decision, and ask the remaining guards."""
     check_decision(await decision)
     for name, guard in guards:
         _rename(call, name)

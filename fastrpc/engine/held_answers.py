@@ -93,16 +93,12 @@ class HeldResponses(RecordedResponses):
             self.requests.put(request)
             request.dispatcher.outbound.begin_loop()
         request.is_held = True
-        recorder.holder(self._record_now(request), request.note, partial(self._let_go, request, send))
+        post = request.dispatcher.outbound.post  # from whatever thread
 
-    def _let_go(
-        self,
-        request: HeldRequest,
-        send: Callable[[], object],
-        instead: Callable[[str], ProtocolError] | None,
-    ) -> None:
-        """Thread-safe."""
-        request.dispatcher.outbound.post(partial(self._release, request, send, instead))
+        def let_go(instead: Callable[[str], ProtocolError] | None) -> None:
+            post(partial(self._release, request, send, instead))
+
+        recorder.holder(self._record_now(request), request.note, let_go)
 
     def _release(
         self,

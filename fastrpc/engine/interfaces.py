@@ -20,19 +20,6 @@ from fastrpc.errors import ProtocolError
 from fastrpc.protocol.lifecycle import SessionState
 
 
-class CallProtocol(Protocol):
-    """A call of a handler, as its request knows it."""
-
-    state: str
-    plan: Plan
-
-    @property
-    def context(self) -> Any:
-        """The handler's `fastrpc.Context`, None if it takes none."""
-
-    def cancel(self, said: dict[str, Any] | None = None) -> None: ...
-
-
 class DispatcherProtocol(NotifiedDispatcher, Protocol):
     """What serves one connection, as its requests, calls and batches use it."""
 

@@ -144,9 +144,7 @@ class CallerLists:
         self.server = server
         self._views: OrderedDict[tuple[Hashable, ...], CallerView] = OrderedDict()
         self._size = 0
-        self._filters = list(
-            dict.fromkeys(filters_of(server, mounts))
-        )  # of a server that is mounted twice, once
+        self._filters = list(dict.fromkeys(filters_of(server, mounts)))  # of a server mounted twice, once
         self._latest: CallerView | None = None
         self._lock = allocate_lock()
         """Protects these; not held while a filter runs."""

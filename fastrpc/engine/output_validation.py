@@ -12,17 +12,12 @@ from fastrpc._core.encoder import is_plain
 from fastrpc.errors import FAILURES
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.schema.converters import (
-    AnyConverter,
     ArrayConverter,
-    BooleanConverter,
-    ChoiceConverter,
     DescribedConverter,
     IntegerConverter,
     Mismatch,
-    NullConverter,
     NumberConverter,
     ObjectConverter,
-    StringConverter,
     UnionConverter,
     expected,
     step_to,
@@ -31,7 +26,7 @@ from fastrpc.schema.converters import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from fastrpc.schema import Signature
@@ -87,17 +82,13 @@ def check_structured(signature: Signature, structured: Any) -> None:
 def plain_check(converter: Converter, *, texts: bool = False) -> Callable[[Any], bool]:
     """Return a function that returns whether a value conforms to the schema as it is; it never raises.
     Without `texts` it does not do so for a str."""
-    check = _CHECKS.get(type(converter))
     kinds = (*_PLAIN, str) if texts else _PLAIN
 
     def conforms(value: Any) -> bool:
         if type(value) not in kinds:
             return False
         try:
-            if check is None:
-                converter.accept(value, False)
-            else:
-                check(converter, value)
+            _check(converter, value)
         except FAILURES:  # checked again, and reported, by `conforming`
             return False
         return True
@@ -145,27 +136,25 @@ def _number(converter: Converter, value: Any) -> None:
 def _array(converter: Any, value: Any) -> None:
     if not isinstance(value, (list, tuple)):
         raise expected("array", value)
-    items = converter.items
-    if items.kind == "json" or _EXACT.get(items.kind, frozenset()).issuperset(map(type, value)):
-        return
-    for index, item in enumerate(value):
-        try:
-            _check(items, item)
-        except Mismatch as mismatch:
-            raise mismatch.within(f"[{index}]") from None
+    _check_members(converter.items, value, enumerate(value), "[{}]".format)
 
 
 def _object(converter: Any, value: Any) -> None:
     if not isinstance(value, dict):
         raise expected("object", value)
-    values = converter.values
-    if values.kind == "json" or _EXACT.get(values.kind, frozenset()).issuperset(map(type, value.values())):
+    _check_members(converter.values, value.values(), value.items(), lambda name: step_to(str(name)))
+
+
+def _check_members(
+    converter: Converter, values: Iterable[Any], members: Iterable[Any], step_of: Callable[[Any], str]
+) -> None:
+    if converter.kind == "json" or _EXACT.get(converter.kind, frozenset()).issuperset(map(type, values)):
         return
-    for name, item in value.items():
+    for place, item in members:
         try:
-            _check(values, item)
+            _check(converter, item)
         except Mismatch as mismatch:
-            raise mismatch.within(step_to(str(name))) from None
+            raise mismatch.within(step_of(place)) from None
 
 
 def _union(converter: Any, value: Any) -> None:
@@ -178,16 +167,7 @@ def _union(converter: Any, value: Any) -> None:
     raise expected(converter.noun, value)
 
 
-def _exact(converter: Converter, value: Any) -> None:
-    converter.accept(value, False)
-
-
 _CHECKS: dict[type[Converter], Callable[[Any, Any], None]] = {
-    AnyConverter: _exact,
-    NullConverter: _exact,
-    StringConverter: _exact,
-    BooleanConverter: _exact,
-    ChoiceConverter: _exact,
     IntegerConverter: _integer,
     NumberConverter: _number,
     ArrayConverter: _array,

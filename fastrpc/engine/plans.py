@@ -113,26 +113,59 @@ class CallPlans:
             return False
 
     def of_tool(self, tool: Tool) -> Plan:
-        """Make a tool's plan; while a lifespan has to be entered the dispatcher alone calls it."""
-        around = self._around(tool, "tools/call")
+        """Make a tool's plan: may the compiled binder serve it, and where does it run? While a lifespan has
+        to be entered, the dispatcher alone calls it."""
+        signature, style = tool.signature, tool.style
+        is_direct = self._is_ready(tool) and tool.task is None
+        is_noted = bool(self._state.results.notes)
+        guard, around = self._guard_of(tool), self._around(tool, "tools/call")
         if tool.run == "process":
             self._use_processes()
-        return plan_of(
+        is_async = tool.is_async or (around is not None and around.is_async)
+        function, parameters, context_at, keywords = vector_form_of(tool)
+        if not is_direct or (is_async and tool.max_running is not None):
+            parameters = None
+        # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
+        is_bounded = tool.timeout_seconds is not None or tool.max_running is not None
+        is_open = guard is None or isinstance(guard, Gate)  # decides without the arguments, or not at all
+        forwardable = is_direct and is_open and around is None and not is_noted and not is_bounded
+        return Plan(
             tool,
-            direct=self._is_ready(tool) and tool.task is None,
-            noted=bool(self._state.results.notes),
-            guard=self._guard_of(tool),
+            tool.name,
+            function,
+            parameters,
+            inline=tool.run == "inline" and not is_async,
+            adaptive=tool.run == "auto" and tool.timeout_seconds is None and not is_async,
+            is_async=is_async,
+            binds_whole=signature.binds_whole,
+            stepped=is_async and parameters is not None,
+            context_at=context_at,
+            context_kind=context_kind_of(tool, guard is not None or around is not None),
+            form=form_of(signature) if keeps_plain_values(signature) and not divides_values(tool) else -1,
+            refusal_prefix=style.refusal_prefix(tool.name),
+            failure_prefix=style.failure_prefix(tool.name),
+            hides_failures=style.hides_failures,
+            exact=exact_type_of(signature),
+            check=plain_check_of(tool),
+            plain=plain_of(tool),
+            to_text=text_maker_of(tool),
+            load_content=load_content if takes_blocks(tool) else None,
+            loads=loads_of(signature, parameters),
+            keywords=keywords,
+            guard=guard,
             around=around,
             recheck=None if around is None else self._recheck_of(tool),
             recorder=self._recorder_of(tool),
             encoder=self._state.features.TOOL_RESULTS,
+            noted=is_noted,
+            forwarder=tool.forwarder if forwardable else None,
             conditional=self._filters.classifies_calls,
         )
 
     # --- other handlers -------------------------------------------------------------------------------
 
     def of_handler(self, handler: Handler, encoder: ResultEncoder) -> Plan:
-        """Return the plan of a handler that is no tool: where it runs, by its record, and what makes its
+        """Return the plan of a handler that is not a tool: where it runs, by its record, and what makes its
         results. It is kept."""
         found = self._of_handlers.get(id(handler))
         if found is None:
@@ -140,7 +173,7 @@ class CallPlans:
         return found[1]
 
     def make_for_handler(self, handler: Handler, encoder: ResultEncoder) -> Plan:
-        """Make the plan of a handler that is no tool. The connection can bind its arguments if they are
+        """Make the plan of a handler that is not a tool. The connection can bind its arguments if they are
         strings, or there are none."""
         is_called = handler.kind != "completion" and not getattr(handler, "is_list", False)
         guard = self._guard_of(handler) if is_called else None
@@ -222,66 +255,6 @@ class CallPlans:
         mounted from has observers."""
         observed = any(state.is_observed for _, state in self._state.mount_path_of(handler))
         return self._state.recorder if observed else None
-
-
-def plan_of(
-    tool: Tool,
-    *,
-    direct: bool = True,
-    noted: bool = False,
-    guard: Callable[[Any], Any] | None = None,
-    around: Any = None,
-    recheck: Callable[[Any], object] | None = None,
-    recorder: Recorder | None = None,
-    encoder: ResultEncoder | None = None,
-    conditional: bool = False,
-) -> Plan:
-    """Make the call plan of a tool: may the compiled binder serve it, and where does it run?
-
-    Without `direct` each call goes through the dispatcher; `conditional`: see `Plan`.
-    """
-    signature, style = tool.signature, tool.style
-    is_async = tool.is_async or (around is not None and around.is_async)
-    function, parameters, context_at, keywords = vector_form_of(tool)
-    if not direct or (is_async and tool.max_running is not None):
-        parameters = None
-    # A time limit cannot be kept, nor a bound on running calls be needed, on the loop's own thread.
-    adaptive = tool.run == "auto" and tool.timeout_seconds is None and not is_async
-    is_bounded = tool.timeout_seconds is not None or tool.max_running is not None
-    is_open = guard is None or isinstance(guard, Gate)  # decides without the arguments, or not at all
-    forwardable = direct and is_open and around is None and not noted and not is_bounded
-    return Plan(
-        tool,
-        tool.name,
-        function,
-        parameters,
-        inline=tool.run == "inline" and not is_async,
-        adaptive=adaptive,
-        is_async=is_async,
-        binds_whole=signature.binds_whole,
-        stepped=is_async and parameters is not None,
-        context_at=context_at,
-        context_kind=context_kind_of(tool, guard is not None or around is not None),
-        form=form_of(signature) if keeps_plain_values(signature) and not divides_values(tool) else -1,
-        refusal_prefix=style.refusal_prefix(tool.name),
-        failure_prefix=style.failure_prefix(tool.name),
-        hides_failures=style.hides_failures,
-        exact=exact_type_of(signature),
-        check=plain_check_of(tool),
-        plain=plain_of(tool),
-        to_text=text_maker_of(tool),
-        load_content=load_content if takes_blocks(tool) else None,
-        loads=loads_of(signature, parameters),
-        keywords=keywords,
-        guard=guard,
-        around=around,
-        recheck=recheck,
-        recorder=recorder,
-        encoder=encoder,
-        noted=noted,
-        forwarder=tool.forwarder if forwardable else None,
-        conditional=conditional,
-    )
 
 
 def vector_form_of(handler: Handler) -> VectorForm:

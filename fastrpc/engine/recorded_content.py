@@ -3,7 +3,7 @@
 The dispatcher of a connection of a server with such an observer (`Server.observe`): a request keeps the line
 that has brought it, and its answer until it is recorded. What the connection answers by itself carries
 content without this (`Connection.finish`). Costs a copy of the line for each request that comes to the
-dispatcher. Imported only where an observer wants content; what becomes of it is the observer's part.
+dispatcher. Imported only where an observer wants content; the observer decides what happens to it.
 """
 
 from __future__ import annotations

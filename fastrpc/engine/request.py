@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from fastrpc._core.context import InFlightCall
     from fastrpc._core.message import Message
     from fastrpc.engine.batches import Batch
-    from fastrpc.engine.interfaces import CallProtocol, DispatcherProtocol
+    from fastrpc.engine.interfaces import DispatcherProtocol
     from fastrpc.engine.ports import OutboundChannel
     from fastrpc.quotas import Quota
 
@@ -69,7 +70,7 @@ class Request:
         self.params = params
         self.batch = batch
         self.version = ""
-        self.call: CallProtocol | None = None
+        self.call: InFlightCall | None = None
         self.cancellation: dict[str, Any] | None = None
         self.channel: OutboundChannel | None = None
         self.asking: Any = None
@@ -128,17 +129,16 @@ class Request:
     @property
     def client_capabilities(self) -> dict[str, Any]:
         """The ClientCapabilities: of the request from 2026-07-28 on, of the handshake before."""
-        if self.version == STATELESS:
-            found: dict[str, Any] = self.meta.get(CAPABILITIES_KEY) or {}
-            return found
-        return self.dispatcher.session.client_capabilities
+        stateless = self.version == STATELESS
+        return self._declared(CAPABILITIES_KEY) if stateless else self.dispatcher.session.client_capabilities
 
     @property
     def client_info(self) -> dict[str, Any]:
-        if self.version == STATELESS:
-            found: dict[str, Any] = self.meta.get(CLIENT_KEY) or {}
-            return found
-        return self.dispatcher.session.client_info
+        stateless = self.version == STATELESS
+        return self._declared(CLIENT_KEY) if stateless else self.dispatcher.session.client_info
+
+    def _declared(self, key: str) -> dict[str, Any]:
+        return self.meta.get(key) or {}
 
     # --- for requests to the client ---------------------------------------------------------------------
 

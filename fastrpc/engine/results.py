@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from fastrpc.definitions.tool import Tool
     from fastrpc.schema import Signature
 
-__all__ = [
-    "Results",
-    "error_object",
-    "exact_type_of",
-    "form_of",
-    "keeps_plain_values",
-    "plain_check_of",
-    "plain_of",
-    "takes_blocks",
-    "text_maker_of",
-]
-
 WRAP_MARK = {"fastmcp": {"wrap_result": True}}
 SIGNATURE_MEMBERS = ("name", "version", "title")
 """The members of `serverInfo` in every 2026-07-28 result; server/discover returns all of them."""

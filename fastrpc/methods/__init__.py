@@ -22,13 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from fastrpc.engine.change_notifications import ChangeNotifications
     from fastrpc.engine.dispatcher import Dispatcher
-    from fastrpc.engine.outbound_channel import RequestChannel
     from fastrpc.engine.ports import ResultEncoder
     from fastrpc.engine.request import Request
 
     Serve = Callable[[Dispatcher, Request], "bytes | None"]
+
+
+def _later(feature: str, name: str) -> Callable[..., Any]:
+    """A function of a module in this package, or of another one of fastrpc, which its first call imports."""
+    home = f"fastrpc.{feature}" if "." in feature else f"fastrpc.methods.{feature}"
+
+    def call(*values: Any) -> Any:
+        return getattr(__import__(home, fromlist=[name]), name)(*values)
+
+    return call
 
 
 class Method:
@@ -55,35 +63,33 @@ class Method:
 
 
 class ListMethod:
-    """How the entries of a list are found: `member` is the result's name for them, `feature` and `name` the
-    coroutine function that returns those that a request's principal sees."""
+    """How the entries of a list are found: `member` is the result's name for them, `entries` the coroutine
+    function that returns those that a request's principal sees."""
 
-    __slots__ = ("_feature", "_name", "member")
+    __slots__ = ("entries", "member")
 
-    def __init__(self, member: str, feature: str, name: str) -> None:
+    def __init__(self, member: str, entries: Callable[[Request], Awaitable[list[Any]]]) -> None:
         self.member = member
-        self._feature = feature
-        self._name = name
+        self.entries = entries
 
-    def entries(self, request: Request) -> Awaitable[list[Any]]:
-        from importlib import import_module
 
-        found: Awaitable[list[Any]] = getattr(import_module(f"fastrpc.methods.{self._feature}"), self._name)(
-            request
+def _list_of(registry: str, member: str, needs: str) -> Method:
+    """The method that lists the entries of a registry, in the order in which they were added."""
+
+    def serve(dispatcher: Dispatcher, request: Request) -> bytes:
+        from fastrpc.protocol.pagination import cursor_of
+
+        runtime, cursor = dispatcher.runtime, cursor_of(request.params)
+        entries = getattr(runtime.registries, registry)
+        return runtime.pages.of_registry(member, entries, request.version, cursor, dispatcher.principal)
+
+    async def listed(request: Request) -> list[Any]:
+        runtime = request.dispatcher.runtime
+        return runtime.filters.entries_for(
+            request.dispatcher.principal, getattr(runtime.registries, registry)
         )
-        return found
 
-
-def _later(feature: str, name: str) -> Serve:
-    """A method whose feature is imported by the first request that wants it."""
-
-    def serve(dispatcher: Dispatcher, request: Request) -> bytes | None:
-        from importlib import import_module
-
-        result: bytes | None = getattr(import_module(f"fastrpc.methods.{feature}"), name)(dispatcher, request)
-        return result
-
-    return serve
+    return Method(VERSIONS, serve, needs, ListMethod(member, listed))
 
 
 TOOL_RESULTS = tools.RESULT_ENCODER
@@ -92,29 +98,19 @@ METHODS: dict[str, Method] = {
     "initialize": Method(SESSION_VERSIONS, lifecycle.initialize),
     "ping": Method(SESSION_VERSIONS, lifecycle.ping),
     "server/discover": Method((STATELESS,), lifecycle.discover),
-    "tools/list": Method(VERSIONS, tools.list_tools, lists=ListMethod("tools", "tools", "listed_tools")),
+    "tools/list": Method(VERSIONS, tools.list_tools, lists=ListMethod("tools", tools.listed_tools)),
     "tools/call": Method(VERSIONS, tools.call_tool),
     "resources/list": Method(
         VERSIONS,
         _later("resources", "list_resources"),
         "has_resources",
-        ListMethod("resources", "resources", "listed_resources"),
+        ListMethod("resources", _later("resources", "listed_resources")),
     ),
-    "resources/templates/list": Method(
-        VERSIONS,
-        _later("resources", "list_templates"),
-        "has_resources",
-        ListMethod("resourceTemplates", "resources", "listed_templates"),
-    ),
+    "resources/templates/list": _list_of("templates", "resourceTemplates", "has_resources"),
     "resources/read": Method(VERSIONS, _later("resources", "read_resource"), "has_resources"),
     "resources/subscribe": Method(SESSION_VERSIONS, _later("resources", "subscribe"), "has_resources"),
     "resources/unsubscribe": Method(SESSION_VERSIONS, _later("resources", "unsubscribe"), "has_resources"),
-    "prompts/list": Method(
-        VERSIONS,
-        _later("prompts", "list_prompts"),
-        "has_prompts",
-        ListMethod("prompts", "prompts", "listed_prompts"),
-    ),
+    "prompts/list": _list_of("prompts", "prompts", "has_prompts"),
     "prompts/get": Method(VERSIONS, _later("prompts", "get_prompt"), "has_prompts"),
     "completion/complete": Method(VERSIONS, _later("completion", "complete"), "has_completions"),
     "logging/setLevel": Method(SESSION_VERSIONS, _later("logging", "set_level")),
@@ -147,94 +143,18 @@ def encoder_of(method: str) -> ResultEncoder:
     return TOOL_RESULTS
 
 
-# --- what a handler does with its client, by its `fastrpc.Context` -----------------------------------------
+# --- what handlers and changes need of the features (`fastrpc.engine.ports.Features`) -----------------------
 
+log = _later("logging", "log")
+read_resource = _later("resources", "read_inside")
+ask = _later("client_requests.pending", "ask")
+once = _later("client_requests.pending", "once")
+input_required = _later("client_requests.pending", "input_required")
+take_request_state = _later("client_requests.request_state", "memory_of")
 
-def log(channel: RequestChannel, level: str, data: Any, logger: str | None, rest: Any = None) -> None:
-    """Send a log message, if the client wants its level. Raises ValueError for an unknown level."""
-    from fastrpc.methods import logging
-
-    logging.log(channel, level, data, logger, rest)
-
-
-def ask(channel: RequestChannel, input_requests: dict[str, Any]) -> Awaitable[dict[str, Any]]:
-    """Send requests to the client; return its answers by key. See `fastrpc.client_requests`."""
-    from fastrpc.client_requests import pending
-
-    return pending.ask(channel, input_requests)
-
-
-def once(channel: RequestChannel, key: str, function: Callable[[], Any]) -> Any:
-    """Call `function` the first time that the call comes here; see `fastrpc.Context.once`."""
-    from fastrpc.client_requests import request_state
-
-    return request_state.once(channel.request, key, function)
-
-
-def read_resource(channel: RequestChannel, uri: str) -> Awaitable[Any]:
-    """Read a resource for a handler. Raises ToolError if there is none."""
-    from fastrpc.methods import resources
-
-    return resources.read_inside(channel, uri)
-
-
-# --- requests to the client ---------------------------------------------------------------------------------
-
-
-def take_request_state(request: Request) -> None:
-    """Read the state and the answers that a request brings. Raises InvalidParams."""
-    from fastrpc.client_requests.request_state import memory_of
-
-    memory_of(request)
-
-
-def input_required(request: Request, input_requests: dict[str, dict[str, Any]]) -> bytes:
-    """Return the result that carries input requests (MCP 2026-07-28: InputRequiredResult)."""
-    from fastrpc.client_requests import pending
-
-    return pending.input_required(request, input_requests)
-
-
-# --- changes ------------------------------------------------------------------------------------------------
-
-
-def list_changed(changes: ChangeNotifications, kind: str) -> None:
-    """Notify the client that the list of a kind of entries has changed."""
-    from fastrpc.methods import subscriptions
-
-    subscriptions.list_changed(changes, kind)
-
-
-def resource_updated(changes: ChangeNotifications, uri: str, rest: dict[str, Any] | None) -> None:
-    """Notify the client that a resource has changed, if it has subscribed to it."""
-    from fastrpc.methods import subscriptions
-
-    subscriptions.resource_updated(changes, uri, rest)
-
-
-def check_task_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> None:
-    """Check that a stream may be opened for tasks, by their ids. Raises ProtocolError."""
-    from fastrpc.methods import tasks
-
-    tasks.check_listener(dispatcher, request, ids)
-
-
-def is_task_watched(changes: ChangeNotifications, id: str) -> bool:
-    """Whether the client is to be notified of the changes of a task."""
-    from fastrpc.methods import tasks
-
-    return tasks.is_watched(changes, id)
-
-
-def task_changed(changes: ChangeNotifications, record: Any) -> None:
-    """Notify the client that a task has changed, if it wants to know."""
-    from fastrpc.methods import tasks
-
-    tasks.changed(changes, record)
-
-
-def end_stream(changes: ChangeNotifications, request: Request) -> None:
-    """End a stream of changes from our side, and answer its request."""
-    from fastrpc.methods import subscriptions
-
-    subscriptions.end(changes, request)
+list_changed = _later("subscriptions", "list_changed")
+resource_updated = _later("subscriptions", "resource_updated")
+end_stream = _later("subscriptions", "end")
+check_task_listener = _later("tasks", "check_listener")
+is_task_watched = _later("tasks", "is_watched")
+task_changed = _later("tasks", "changed")

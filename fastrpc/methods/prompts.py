@@ -1,4 +1,4 @@
-"""prompts/list and prompts/get (MCP: prompts).
+"""prompts/get (MCP: prompts).
 
 A prompt's function may return a text, a `Message`, a content helper or block, a dict with ``role`` and
 ``content``, or a list of these; the default role is ``user``.
@@ -21,7 +21,6 @@ from fastrpc.errors import (
     excerpt,
 )
 from fastrpc.json_encoding import UnencodableResult, to_json
-from fastrpc.protocol.pagination import cursor_of
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.redaction import masked
 from fastrpc.schema.converters import quote, shorten
@@ -35,19 +34,6 @@ if TYPE_CHECKING:
     from fastrpc.definitions.prompt import Prompt
     from fastrpc.engine.dispatcher import Dispatcher
     from fastrpc.engine.request import Request
-
-
-def list_prompts(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Return a page of the prompts that the principal sees, in the order in which they were added."""
-    runtime = dispatcher.runtime
-    prompts, cursor = runtime.registries.prompts, cursor_of(request.params)
-    return runtime.pages.of_registry("prompts", prompts, request.version, cursor, dispatcher.principal)
-
-
-async def listed_prompts(request: Request) -> list[Any]:
-    """Return the prompts that the principal sees."""
-    runtime = request.dispatcher.runtime
-    return runtime.filters.entries_for(request.dispatcher.principal, runtime.registries.prompts)
 
 
 def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:

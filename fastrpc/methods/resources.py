@@ -1,4 +1,4 @@
-"""resources/list, templates/list, read, subscribe and unsubscribe (MCP: resources).
+"""resources/list, read, subscribe and unsubscribe (MCP: resources).
 
 A URI is served by the resource with that URI, else by the most specific template that matches, else by a
 provider. The list has the resources first and then the pages of each provider; a cursor holds the position
@@ -146,21 +146,6 @@ def _cursor_after(request: Request, lister: ProviderMethod) -> str | None:
 
 
 PAGE_ENCODER = PageEncoder()
-
-
-def list_templates(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Return a page of the templates that the principal sees, in the order in which they were added."""
-    runtime = dispatcher.runtime
-    templates, cursor = runtime.registries.templates, cursor_of(request.params)
-    return runtime.pages.of_registry(
-        "resourceTemplates", templates, request.version, cursor, dispatcher.principal
-    )
-
-
-async def listed_templates(request: Request) -> list[Any]:
-    """Return the templates that the principal sees."""
-    runtime = request.dispatcher.runtime
-    return runtime.filters.entries_for(request.dispatcher.principal, runtime.registries.templates)
 
 
 async def listed_resources(request: Request) -> list[Any]:
@@ -328,9 +313,7 @@ def handler_at(registries: Registries, uri: str) -> Reader | None:
     if len({handler.origin for handler in found}) > 1:
         try:
             bound = bound_at(registries, uri)
-        except (
-            FAILURES
-        ):  # the values fit nowhere, or a type that users write has failed: the best one refused
+        except FAILURES:  # the values fit nowhere, or a type that users write has failed
             bound = None
         if bound is not None:
             return bound[0]

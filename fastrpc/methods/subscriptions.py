@@ -153,7 +153,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     for uri in honoured.get("resourceSubscriptions", ()):
         dispatcher.runtime.upstreams.watch(uri)
     # Changes may come from any thread while no message arrives: only a loop sends them in time.
-    dispatcher.connection.call_in_loop(_wake)
+    dispatcher.outbound.begin_loop()
 
 
 def _check_watched(dispatcher: Dispatcher, uris: frozenset[str]) -> None:
@@ -185,10 +185,6 @@ def _quota_for(dispatcher: Dispatcher, request: Request, uris: frozenset[str]) -
             )
         raise Overloaded("Server busy: no room to keep the URIs of one more stream")
     return quota
-
-
-def _wake() -> None:
-    """Do nothing: `call_in_loop` starts the loop."""
 
 
 def _filter_of(params: dict[str, Any]) -> dict[str, Any]:

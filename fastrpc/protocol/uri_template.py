@@ -3,7 +3,7 @@
 Expansion follows the RFC. Matching, which the RFC leaves open, is its inverse: a URI made by expansion yields
 the same values. Matching takes time proportional to the length of the URI times that of the template, for any
 input: there are no regular expressions and no backtracking. Of level 4, ``{path*}`` and ``{/path*}`` are
-supported: the rest of the path, with its slashes. Imports only the errors.
+supported: the rest of the path, with its slashes. The first escape imports `urllib.parse`.
 """
 
 from __future__ import annotations
@@ -390,16 +390,9 @@ def encoded(text: str, allowed: frozenset[str]) -> str:
 
 def _escaped(text: str, allowed: frozenset[str]) -> str:
     """Return a text with each byte of its UTF-8 percent-encoded, except the allowed characters."""
-    table = _TABLES.get(allowed)
-    if table is None:
-        table = _TABLES[allowed] = [
-            chr(byte) if chr(byte) in allowed else f"%{byte:02X}" for byte in range(256)
-        ]
-    return "".join([table[byte] for byte in text.encode("utf-8", "surrogatepass")])
+    from urllib.parse import quote
 
-
-_TABLES: dict[frozenset[str], list[str]] = {}
-"""For each set of allowed characters (ASCII), a table of what each byte becomes."""
+    return quote(text, "".join(allowed), errors="surrogatepass")
 
 
 def _expanded(operator: str, name: str, path: bool, value: str) -> str:
@@ -419,11 +412,6 @@ def _decoded(text: str) -> str:
     """Return a percent-decoded text. Raises UnicodeDecodeError for bytes that are not UTF-8."""
     if "%" not in text:
         return text
-    first, *others = text.split("%")
-    data = [first.encode()]
-    for piece in others:
-        if len(piece) >= 2 and _HEX.issuperset(piece[:2]):
-            data += (bytes((int(piece[:2], 16),)), piece[2:].encode())
-        else:
-            data.append(b"%" + piece.encode())
-    return b"".join(data).decode()
+    from urllib.parse import unquote
+
+    return unquote(text, errors="strict")

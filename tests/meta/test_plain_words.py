@@ -35,7 +35,7 @@ IDIOMS = {
     r"\bin whatever way\b": "always",
 }
 """The idiom, and what to write instead."""
-UNREAD = ("compat", "engine", "methods")
+UNREAD = ("compat",)
 """The folders of the package whose comments and docstrings have not been read for idioms yet."""
 
 

@@ -42,10 +42,10 @@ def keys(table: Any) -> set[str]:
 
 def test_the_tables_have_the_options_that_there_are() -> None:
     call = keys(options.CallOptions)
-    readable = keywords(_Readable.__init__)
+    readable = call | keywords(_Readable.__init__)
     assert call == keywords(Handler.__init__) - {"name"}
     assert keys(options.ToolOptions) == keywords(Tool.__init__)
-    assert keys(options.PromptOptions) == keywords(Prompt.__init__)
+    assert keys(options.PromptOptions) == call | keywords(Prompt.__init__)
     assert keys(options.TemplateOptions) == readable | keywords(ResourceTemplate.__init__) - {"uri"}
     assert keys(options.ResourceOptions) == readable | keywords(Resource.__init__) - {"uri"}
     assert keys(options.ProviderOptions) == call | keywords(Provider.__init__) - {"scheme"}

@@ -13,7 +13,6 @@ import pytest
 from fastrpc import Server
 from fastrpc.definitions.registry import Registries
 from fastrpc.definitions.tool import Tool, tool
-from fastrpc.engine.plans import plan_of
 from fastrpc.errors import ArgumentError, DefinitionError, UsageError
 from fastrpc.loader import collect, load_target
 
@@ -278,7 +277,7 @@ def test_a_raw_schema_never_takes_the_way_past_its_validator():
     schema = {"type": "object", "required": ["a"]}
     nothing = Tool(lambda: "", name="nothing", input_schema=schema, run="inline")
     signature = nothing.signature
-    plan = plan_of(nothing)
+    plan = Server("s").runtime.plans.of_tool(nothing)
     assert plan.binds_whole
     assert not plan.straight
     assert signature.binder({}) == "a: required, missing"
