@@ -102,9 +102,9 @@ class Runtime(SharedState):
     async def leave(self) -> None:
         """If the last connection has closed: leave the lifespans and upstream servers, and log the failures
         that were only counted. Bounded in time."""
+        if "tasks" in self.__dict__ and not any(each.makes_tasks for each in self.dispatchers):
+            await self.tasks.leave()  # the first, since it closes the connections of the tasks' calls
         live = list(self.upstreams.to_leave()) if self.has_upstreams or self.lifespan is not None else []
-        if "tasks" in self.__dict__ and not self.dispatchers:
-            live.append(self.tasks)
         if live:
             import asyncio
 

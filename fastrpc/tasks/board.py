@@ -220,9 +220,10 @@ class TaskBoard:
 
     async def leave(self) -> None:
         """The server is ending: end the calls, and let other processes have the tasks."""
-        if self._turns is not None:
+        if self._turns is not None and not self._turns.get_loop().is_closed():
             self._turns.cancel()
             await asyncio.wait([self._turns])
+            self._turns = None
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             run.cancel()
@@ -235,7 +236,10 @@ class TaskBoard:
     # --- what is done from time to time -----------------------------------------------------------------
 
     def _begin_turns(self) -> None:
-        """The database has been opened."""
+        """The database has been opened, or is used by another event loop, since the one before was closed."""
+        if self._loop is not None and self._loop.is_closed():
+            self._runs.clear()
+            self._tasks.clear()
         self._loop = asyncio.get_running_loop()
         self._turns = asyncio.ensure_future(self._take_turns())
 
@@ -297,7 +301,7 @@ class TaskBoard:
 
     def heard(self, id: str, owner: str, worker: str) -> None:
         """A process has announced that a task has changed. Thread-safe."""
-        if self._loop is not None:
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._notify, id, owner, worker)
 
     def _notify(self, id: str, owner: str, worker: str) -> None:
