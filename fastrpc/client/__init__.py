@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fastrpc.client.oauth.token_store import FileStore, KeyringStore
     from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
     from fastrpc.client.sync import SyncClient
+    from fastrpc.client.tasks import RemoteTask, SyncRemoteTask
 
 __all__ = [
     "CallResult",
@@ -33,7 +34,9 @@ __all__ = [
     "OAuth",
     "PromptResult",
     "ReadResult",
+    "RemoteTask",
     "SyncClient",
+    "SyncRemoteTask",
 ]
 
 _HOMES = {
@@ -48,7 +51,9 @@ _HOMES = {
     "OAuth": "fastrpc.client.oauth",
     "PromptResult": "fastrpc.client.results",
     "ReadResult": "fastrpc.client.results",
+    "RemoteTask": "fastrpc.client.tasks",
     "SyncClient": "fastrpc.client.sync",
+    "SyncRemoteTask": "fastrpc.client.tasks",
 }
 
 

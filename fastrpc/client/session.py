@@ -102,6 +102,7 @@ class Session:
         self.listening = inbound.listening
         """The open `Listening` objects, which receive change notifications."""
         self.spawn = inbound.spawn
+        self.answer = inbound.answer
         self.end = inbound.end
 
     @property
@@ -332,16 +333,17 @@ class Session:
         2026-07-28, multi round-trip requests). `found`: the first result, if it has been received. Raises
         ClientError.
         """
+        any_type = self._takes_any_type or options.get("may_be_task", False)
         if found is None:
             found = await self.request(method, params, **options)
         for _ in range(MOST_ROUNDS):
-            requests = input_requests_of(method, found, any_type=self._takes_any_type)
+            requests = input_requests_of(method, found, any_type=any_type)
             if requests is None:
                 return found
             again = dict(params)
             if "inputRequests" in found:
                 again["inputResponses"] = {
-                    key: await self._inbound.answer(request) for key, request in requests.items()
+                    key: await self.answer(request) for key, request in requests.items()
                 }
             if "requestState" in found:
                 again["requestState"] = found["requestState"]
