@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from fastrpc.client.tasks import TaskFacts
+
 BAR_WIDTH = 30
 WIPE = "\r\x1b[K"
 
@@ -60,6 +62,12 @@ class Feedback:
             shown = f"{done:g}"
         self.count += 1
         self.draw(f"{shown} {message}".rstrip())
+
+    def on_task(self, task: TaskFacts) -> None:
+        """Draw the state of a task in place of the bar."""
+        if self.has_terminal:
+            self.count += 1
+            self.draw(plain(f"{task.status} {task.status_message or ''}").rstrip())
 
     def write(self, text: str) -> None:
         """Write a line. Erases the bar."""

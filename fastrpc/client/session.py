@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 
+from fastrpc.client.listening import LISTEN
 from fastrpc.client.results import input_requests_of
 from fastrpc.client.server_messages import ServerMessages
 from fastrpc.client.transport import ConnectionTransport
@@ -115,7 +116,8 @@ class Session:
     @property
     def awaited(self) -> str:
         """What the oldest request that is unanswered waits for; "" if there is none."""
-        first: PendingRequest | None = next(iter(self.stream.pending.values()), None)
+        pending = self.stream.pending.values()
+        first: PendingRequest | None = next((each for each in pending if each.method != LISTEN), None)
         return self._transport.awaited or (f"an answer to {first.method}" if first is not None else "")
 
     # --- the handshake --------------------------------------------------------------------------------

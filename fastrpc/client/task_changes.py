@@ -121,13 +121,10 @@ class _TaskStream(Listening):
 
     @property
     def is_live(self) -> bool:
-        """Whether the server has said that it notifies; in 2025-11-25, whether it has done so."""
-        if self.session.version != STATELESS:
-            return self._has_status
-        ids = self.honoured.get("taskIds")
-        return (
-            isinstance(ids, list) and self._task_id in ids and self._end is not None and not self._end.done()
-        )
+        """Whether the server notifies. It has done so once: an accepted subscription does not say so, since
+        the task may run in another process, which cannot notify the clients of this one."""
+        is_over = self.session.version == STATELESS and (self._end is None or self._end.done())
+        return self._has_status and not is_over
 
     def add(self, message: dict[str, Any]) -> None:
         params = message.get("params")

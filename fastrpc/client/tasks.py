@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 POLL_MS = 1000
 """How often a task is read whose server does not say so."""
 SHORTEST_POLL_MS, LONGEST_POLL_MS = 50, 3600_000
-PUSHED_POLL_SECONDS = 30.0
-"""How often it is read at most while the server notifies of its changes: notifications are optional."""
+PUSHED_POLL_SECONDS = 5.0
+"""How often it is read while the server notifies of its changes: notifications are optional."""
 LOST_SECONDS = 60.0
 """How long a server may be out of reach, while a task is waited for, until that fails."""
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
