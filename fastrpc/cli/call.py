@@ -105,7 +105,7 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
     chosen = options.parse(arguments)
     chosen.option = FORMER if is_former else "--arguments"
     if (chosen.resource is not None) + (chosen.prompt is not None) + (chosen.task_id is not None) > 1:
-        raise UsageError("give only one of --resource, --prompt and --task-id")
+        raise UsageError("give either --resource or --prompt or --task-id")
     if (chosen.task or chosen.no_wait) and (chosen.resource or chosen.prompt or chosen.task_id):
         raise UsageError("--task and --no-wait: require a tool")
     return chosen, command

@@ -4,6 +4,7 @@ Names are imported when they are first used.
 
 Where a rule is (files of this package by their names, others from `fastrpc/` on):
 
+* how a task is waited for, and when its server is out of reach: `tasks.py`; its changes: `task_changes.py`
 * which `${…}` of a configuration is replaced, and what is refused: `variables.py`; the entries: `config.py`
 """
 
