@@ -36,13 +36,14 @@ from fastrpc.time_limit import TimeLimit
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-    from typing import Any, TypeVar, overload
+    from typing import Any, TypeAlias, TypeVar, overload
 
-    from fastrpc.client.asynchronous import AsyncClient
     from fastrpc.client.handlers import OnNotification
     from fastrpc.client.session import Session
-    from fastrpc.client.sync import SyncClient
 
+    AsyncClient: TypeAlias = Any
+    SyncClient: TypeAlias = Any
+    """The clients, whose modules import this one."""
     Wanted = TypeVar("Wanted")
     OnChange = Callable[["RemoteTask"], object]
     """A function of a task that has changed."""
@@ -313,7 +314,8 @@ class RemoteTask(TaskFacts):
         params["taskId"] = self.id
         if meta := self.meta():
             params["_meta"] = meta
-        return await self._client.request(method, params, timeout_seconds=timeout_seconds)
+        found: dict[str, Any] = await self._client.request(method, params, timeout_seconds=timeout_seconds)
+        return found
 
     async def _patiently(self, step: Callable[[], Awaitable[Any]]) -> Any:
         """Run a step, again while the server is out of reach, but may be back soon. Raises ClientError."""

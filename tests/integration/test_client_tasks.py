@@ -14,7 +14,7 @@ import pytest
 from support.child_processes import gone
 from support.task_client import SESSION
 from support.task_shop import EXTENSION, Shop
-from support.waiting import SECONDS, eventually, until
+from support.waiting import SECONDS, until
 
 from fastrpc import (
     CallResult,
@@ -479,12 +479,3 @@ def test_a_server_in_memory_is_used_in_one_event_loop_after_the_other(shop: Shop
     run(leave_one_running)
     assert not shop.app.runtime.tasks.live
     assert run(have_one) == run(have_one) == "First? Last? Again?"
-
-
-def test_that_the_shops_processes_share_one_state_folder(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        shop = Shop(tmp_path, "http", stack)
-        shop.let_go()
-        with Client.sync(shop.target, **shop.options) as client:
-            client.call_tool("build", {"go": shop.go}, task=True).wait()
-        eventually(lambda: (tmp_path / "state" / "tasks.sqlite3").exists())
