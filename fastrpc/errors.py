@@ -260,6 +260,15 @@ class ToolCallFailed(ClientError):
         self.result = result
 
 
+class TasksUnsupported(ClientError):
+    """A call was to become a task, but the server, the tool or the protocol version has no tasks. The tool
+    has not run."""
+
+
+class TaskCancelled(ClientError):
+    """A task was waited for, and has been cancelled: it has no result."""
+
+
 class InvalidConfig(FastrpcError, ValueError):
     """A file with servers (``.mcp.json``) cannot be read, or one of its entries cannot be used. The message
     names the file, the server and the member."""

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any, TypeVar, final, overload
+from typing import Any, Literal, TypeVar, final, overload
 
 from typing_extensions import Self
 
 from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.client_stream import ClientStream
+from fastrpc.client.tasks import RemoteTask
 
 _Wanted = TypeVar("_Wanted")
 _OnNotification = Callable[[dict[str, Any]], object]
@@ -39,7 +40,9 @@ class ToolCaller:
         A tool that fails returns a result with `is_error`. `as_type`: return the result's value as this type
         (a dataclass, a msgspec Struct, a pydantic model, ``list[int]`` …); raises ToolCallFailed for a tool
         that fails, InvalidAnswer for a value of another type. `meta`: members of the request's ``_meta``.
-        Raises ClientError.
+        `task`: return a `fastrpc.client.RemoteTask` as soon as there is one; `ttl_ms`: how long the server is
+        asked to keep it, in milliseconds, which 2025-11-25 alone can ask for. Raises ClientError,
+        TasksUnsupported among them.
         """
     @overload
     def call_tool(
@@ -52,6 +55,18 @@ class ToolCaller:
         on_progress: _OnNotification | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Coroutine[Any, Any, _Wanted]: ...
+    @overload
+    def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        task: Literal[True],
+        ttl_ms: int | None = None,
+        timeout_seconds: float | None = None,
+        on_progress: _OnNotification | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Coroutine[Any, Any, RemoteTask]: ...
 
 @final
 class ToolCall(PendingRequest):

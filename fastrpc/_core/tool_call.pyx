@@ -73,16 +73,23 @@ cdef class ToolCaller:
     cdef public bint _is_open
 
     def call_tool(
-        self, str name, arguments=None, *, as_type=None, timeout_seconds=None, on_progress=None, meta=None
+        self, str name, arguments=None, *, as_type=None, timeout_seconds=None, on_progress=None, meta=None,
+        task=False, ttl_ms=None
     ):
         """Call a tool. Cancelling this cancels the call.
 
         A tool that fails returns a result with `is_error`. `as_type`: return the result's value as this type
         (a dataclass, a msgspec Struct, a pydantic model, ``list[int]`` …); raises ToolCallFailed for a tool
         that fails, InvalidAnswer for a value of another type. `meta`: members of the request's ``_meta``.
-        Raises ClientError.
+        `task`: return a `fastrpc.client.RemoteTask` as soon as there is one; `ttl_ms`: how long the server is
+        asked to keep it, in milliseconds, which 2025-11-25 alone can ask for. Raises ClientError,
+        TasksUnsupported among them.
         """
         cdef ToolCall call
+        if task or ttl_ms is not None:
+            return self._call_as_task(
+                name, arguments, task, ttl_ms, as_type, timeout_seconds, on_progress, meta
+            )
         if on_progress is not None or meta is not None:
             return self._call_with_meta(name, arguments, as_type, timeout_seconds, on_progress, meta)
         call = ToolCall.__new__(ToolCall)

@@ -13,6 +13,7 @@ from fastrpc.cli._target import converse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, UsageError
+from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from fastrpc.cli._feedback import Feedback
     from fastrpc.cli._target import Destination
+    from fastrpc.client import CallResult, SyncRemoteTask
     from fastrpc.client.sync import SyncClient
     from fastrpc.options import LogLevel
 
@@ -84,18 +86,42 @@ class CommandCaller:
         self._seconds = seconds
         self._is_json = is_json
 
-    def call(self, tool: str, pairs: list[str], given: dict[str, Any] | None = None) -> int:
-        """Call a tool with ``key=value`` words, or with `given`; 1 if its result is an error."""
+    def call(
+        self,
+        tool: str,
+        pairs: list[str],
+        given: dict[str, Any] | None = None,
+        as_task: bool = False,
+        waits: bool = True,
+    ) -> int:
+        """Call a tool with ``key=value`` words, or with `given`; 1 if its result is an error. `as_task`: as a
+        task, which is not waited for without `waits`."""
         descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_tools()}
         _require(tool, "tool", descriptors)
         if given is None:
             given = typed(pairs, tool, schema_of(descriptors[tool]))
-        result = self._client.call_tool(
-            tool,
-            given,
-            timeout_seconds=self._seconds,
-            on_progress=self._feedback.on_progress if self._feedback.has_terminal else None,
+        on_progress = self._feedback.on_progress if self._feedback.has_terminal else None
+        if as_task:
+            task = self._client.call_tool(
+                tool, given, task=True, timeout_seconds=self._seconds, on_progress=on_progress
+            )
+            if task.id:
+                self._feedback.write(f"task {plain(task.id)}")
+            return self.wait_for(task) if waits or task.is_done else 0
+        return self._print_result(
+            self._client.call_tool(tool, given, timeout_seconds=self._seconds, on_progress=on_progress)
         )
+
+    def wait_for(self, task: SyncRemoteTask) -> int:
+        """Wait for the end of a task; 1 if its result is an error. Ctrl-C cancels the task."""
+        try:
+            result = task.wait(timeout_ms=self._seconds * 1000, on_change=self._feedback.on_task)
+        except KeyboardInterrupt:
+            task.cancel()
+            raise
+        return self._print_result(result)
+
+    def _print_result(self, result: CallResult) -> int:
         self._feedback.wipe()
         if self._is_json:
             print_json(result.raw)

@@ -13,6 +13,10 @@ from typing import Any
 from fastrpc.terminal.device import size_of
 from fastrpc.terminal.text import cut, plain, width
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.client.tasks import TaskFacts
+
 BAR_WIDTH = 30
 WIPE = "\r\x1b[K"
 
@@ -57,6 +61,12 @@ class Feedback:
             shown = f"{done:g}"
         self.count += 1
         self.draw(f"{shown} {message}".rstrip())
+
+    def on_task(self, task: TaskFacts) -> None:
+        """Draw the state of a task in place of the bar."""
+        if self.has_terminal:
+            self.count += 1
+            self.draw(plain(f"{task.status} {task.status_message or ''}").rstrip())
 
     def write(self, text: str) -> None:
         """Write a line. Erases the bar."""

@@ -32,7 +32,7 @@ EXAMPLES = """\
   fastrpc call shop.py orders://7
   fastrpc call shop.py --prompt complain id=7 tone=firm
 """
-USAGE = "[TARGET] TOOL|URI|--prompt NAME [key=value…|JSON] [option…] [-- COMMAND…]"
+USAGE = "[TARGET] TOOL|URI|--prompt NAME|--task-id ID [key=value…|JSON] [option…] [-- COMMAND…]"
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 FORMER = "--json"
 """The former name of ``--arguments``, still accepted before a JSON object."""
@@ -49,15 +49,19 @@ def main(arguments: list[str]) -> int:
     if chosen.option == FORMER:
         write_line("fastrpc: warning: --json JSON is called --arguments JSON now; --json prints the result")
     where = destination(targets, command, chosen)
+    if chosen.no_wait and not isinstance(where.target, str):
+        raise UsageError(f"--no-wait: requires a URL, since the task would end with {where.shown}")
     is_resource = chosen.resource is not None
 
     def work(client: SyncClient, feedback: Feedback) -> int:
         caller = CommandCaller(client, feedback, seconds=seconds_of(chosen), is_json=chosen.json)
+        if chosen.task_id is not None:
+            return caller.wait_for(client.task(chosen.task_id))
         if is_resource:
             return caller.read(name)
         if chosen.prompt is not None:
             return caller.get(chosen.prompt, pairs, given)
-        return caller.call(name, pairs, given)
+        return caller.call(name, pairs, given, chosen.task or chosen.no_wait, not chosen.no_wait)
 
     return converse_with_user(where, chosen, work, chosen.log_level)
 
@@ -80,6 +84,9 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
     options.option("--arguments JSON", "all arguments as one JSON object; -: read it from stdin")
     options.option("--resource URI", "read this resource")
     options.option("--prompt NAME", "get this prompt")
+    options.option("--task", "call the tool as a task, and print its id; Ctrl-C cancels it")
+    options.option("--no-wait", "the same, and do not wait for it (URLs)")
+    options.option("--task-id ID", "wait for this task, and print its result")
     options.option("--json", "print the whole result as the server sent it")
     options.option("--target TARGET…", "the same as TARGET; may be repeated")
     add_options(options)
@@ -92,8 +99,10 @@ def _options(arguments: list[str]) -> tuple[Namespace, list[str]]:
     )
     chosen = options.parse(arguments)
     chosen.option = FORMER if is_former else "--arguments"
-    if chosen.resource is not None and chosen.prompt is not None:
-        raise UsageError("give either --resource or --prompt")
+    if (chosen.resource is not None) + (chosen.prompt is not None) + (chosen.task_id is not None) > 1:
+        raise UsageError("give either --resource or --prompt or --task-id")
+    if (chosen.task or chosen.no_wait) and (chosen.resource or chosen.prompt or chosen.task_id):
+        raise UsageError("--task and --no-wait: require a tool")
     return chosen, command
 
 
@@ -112,7 +121,7 @@ def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str,
     words = list(chosen.words)
     targets = list(chosen.target)
     has_place = bool(targets or command or chosen.command)
-    is_call = chosen.resource is None and chosen.prompt is None
+    is_call = chosen.resource is None and chosen.prompt is None and chosen.task_id is None
     if not has_place and words and (not is_call or len(words) > 1):
         second = words[1] if is_call else words[0]
         if not _is_argument(second) or (not is_call and is_url(second)):
@@ -125,6 +134,8 @@ def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str,
             raise UsageError(f"a resource takes no arguments{got}")
         return targets, chosen.resource, []
     if not is_call:
+        if chosen.task_id is not None and (words or chosen.arguments is not None):
+            raise UsageError("--task-id: takes no arguments")
         return targets, "", words
     if not words or (not has_place and not targets and (is_url(words[0]) or words[0].endswith(".py"))):
         behind = f" after {words[0]}" if words else ""

@@ -4,6 +4,7 @@ Names are imported when they are first used.
 
 Where a rule is (files of this package by their names, others from `fastrpc/` on):
 
+* how a task is waited for, and when its server is out of reach: `tasks.py`; its changes: `task_changes.py`
 * which `${…}` of a configuration is replaced, and what is refused: `variables.py`; the entries: `config.py`
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.client.oauth.token_store import FileStore, KeyringStore
     from fastrpc.client.results import CompletionResult, Described, PromptResult, ReadResult
     from fastrpc.client.sync import SyncClient
+    from fastrpc.client.tasks import RemoteTask, SyncRemoteTask
 
 __all__ = [
     "CallResult",
@@ -33,7 +35,9 @@ __all__ = [
     "OAuth",
     "PromptResult",
     "ReadResult",
+    "RemoteTask",
     "SyncClient",
+    "SyncRemoteTask",
 ]
 
 _HOMES = {
@@ -48,7 +52,9 @@ _HOMES = {
     "OAuth": "fastrpc.client.oauth",
     "PromptResult": "fastrpc.client.results",
     "ReadResult": "fastrpc.client.results",
+    "RemoteTask": "fastrpc.client.tasks",
     "SyncClient": "fastrpc.client.sync",
+    "SyncRemoteTask": "fastrpc.client.tasks",
 }
 
 

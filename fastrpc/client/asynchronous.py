@@ -23,7 +23,7 @@ from fastrpc.client.targets import transport_of
 from fastrpc.errors import ArgumentError, ConnectionLost, RemoteError, SessionExpired, excerpt
 from fastrpc.json_encoding import UnencodableResult, to_json
 from fastrpc.protocol.followed_pages import FollowedPages
-from fastrpc.protocol.versions import SERVER_KEY, STATELESS, VERSIONS
+from fastrpc.protocol.versions import SERVER_KEY, STATELESS, TASKS_EXTENSION, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.client.options import RequestOptions, TargetOptions
     from fastrpc.client.targets import Target
+    from fastrpc.client.tasks import RemoteTask
     from fastrpc.client.transport import ConnectionTransport
     from fastrpc.options import LogLevel
 
@@ -319,15 +320,64 @@ class AsyncClient(ToolCaller, ServerFacts):
         params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
         if meta is not None:
             params["_meta"] = meta
-        found: CallResult = await self._complete(
+        found = await self._complete(
             "tools/call",
             params,
             result,
             timeout_seconds=timeout_seconds,
             on_progress=on_progress,
             is_call=True,
+            may_be_task=self._declares_tasks,
         )
-        return found
+        if self._declares_tasks and type(found) is not CallResult and not self.takes_any_type:
+            from fastrpc.client.tasks import end_of_call
+
+            found = await end_of_call(self, name, found)
+        complete: CallResult = found
+        return complete
+
+    @property
+    def _declares_tasks(self) -> bool:
+        """Whether any call may be answered by a task: the option `capabilities` says so."""
+        extensions = (self._capabilities or {}).get("extensions")
+        return isinstance(extensions, dict) and TASKS_EXTENSION in extensions
+
+    async def _call_as_task(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None,
+        task: bool,
+        ttl_ms: int | None,
+        as_type: Any,
+        timeout_seconds: float | None,
+        on_progress: OnNotification | None,
+        meta: dict[str, Any] | None,
+    ) -> RemoteTask:
+        """Make a call of `call_tool` that asks for a task. Raises ClientError."""
+        if not task:
+            raise TypeError("ttl_ms: only with task=True")
+        if as_type is not None:
+            raise TypeError("as_type: with task=True, give it to the task's wait()")
+        from fastrpc.client.tasks import call_as_task
+
+        return await call_as_task(self, name, arguments, ttl_ms, timeout_seconds, on_progress, meta)
+
+    def task(self, id: str) -> RemoteTask:
+        """Return a task by its id, to wait for it or to cancel it, also after a restart of the client.
+        Nothing is sent: its `status` is "" until the task is read. Raises ValueError for what is not an
+        id."""
+        from fastrpc.client.tasks import RemoteTask
+
+        if not isinstance(id, str) or not id:
+            raise ValueError(f"id: expected the id of a task, got {id!r:.80}")
+        return RemoteTask(self, {"taskId": id})
+
+    async def tasks(self) -> list[RemoteTask]:
+        """Return the caller's tasks, from all pages (MCP 2025-11-25; 2026-07-28 has no list). Raises
+        ClientError, TasksUnsupported among them."""
+        from fastrpc.client.tasks import list_tasks
+
+        return await list_tasks(self)
 
     def _value_of(self, name: str, result: CallResult, as_type: Any) -> Any:
         """Validate a result against its output schema; return it, or its value. Raises ClientError."""

@@ -68,13 +68,18 @@ class Listening:
     """Receives change notifications inside an ``async with`` block. `changes`: the latest ones, each with its
     ``method`` and ``params``; `honoured`: the subscriptions that the server has accepted."""
 
-    def __init__(self, session: ListeningSession, wanted: dict[str, Any]) -> None:
+    def __init__(
+        self, session: ListeningSession, wanted: dict[str, Any], meta: dict[str, Any] | None = None
+    ) -> None:
         self.changes: list[dict[str, Any]] = []
         self.honoured: dict[str, Any] = {}
         self.id: int | None = None
         """The id of the subscriptions/listen request (2026-07-28)."""
         self._session = session
         self._wanted = wanted
+        self._params: dict[str, Any] = {"notifications": wanted}
+        if meta:
+            self._params["_meta"] = meta
         self._uris: list[str] = wanted.get("resourceSubscriptions", [])
         self._methods = {LISTS[name] for name in wanted if name in LISTS}
         self._queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
@@ -110,11 +115,13 @@ class Listening:
         """Send subscriptions/listen and wait for the acknowledgement. Raises ClientError and TimeoutError."""
         self._acknowledged = asyncio.get_running_loop().create_future()
         self.id = self._session.stream.next_id  # an in-memory server acknowledges before `start` returns
-        self._request, self._end = self._session.start(
-            LISTEN, {"notifications": self._wanted}, timeout_seconds=0
-        )
+        self._request, self._end = self._session.start(LISTEN, self._params, timeout_seconds=0)
         waited: set[asyncio.Future[Any]] = {self._end, self._acknowledged}
-        await asyncio.wait(waited, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait(waited, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._session.withdraw(self._request)
+            raise
         if self._end.done():
             self._end.result()
         if not self._acknowledged.done():

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         """Is called with the params of each progress notification."""
         is_call: bool
         """Whether a complete result is returned as a CallResult."""
+        may_be_task: bool
+        """Whether a result may be a task (``resultType``: ``task``), which is returned as it is."""
 
     class ClientOptions(TargetOptions, total=False):
         """All options of a client."""

@@ -98,10 +98,10 @@ class CompletionResult(Result):
         super().__init__(raw)
         found = raw.get("completion")
         if not isinstance(found, dict):
-            raise _wrong(f"{self.method}: completion", "an object", found)
+            raise wrong(f"{self.method}: completion", "an object", found)
         values = found.get("values")
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise _wrong(f"{self.method}: completion: values", "an array of strings", values)
+            raise wrong(f"{self.method}: completion: values", "an array of strings", values)
         self.values: list[str] = values
         self.total: int | None = member(f"{self.method}: completion", found, "total", int, None)
         self.has_more: bool = member(f"{self.method}: completion", found, "hasMore", bool, False)
@@ -112,7 +112,8 @@ class CompletionResult(Result):
 NOUNS = {str: "a string", int: "an integer", bool: "a boolean", dict: "an object"}
 
 
-def _wrong(where: str, expected: str, found: Any) -> InvalidAnswer:
+def wrong(where: str, expected: str, found: Any) -> InvalidAnswer:
+    """Return the error for a member that is not what was expected."""
     return InvalidAnswer(f"{where}: expected {expected}, got {found!r:.80}")
 
 
@@ -122,7 +123,7 @@ def member(where: str, raw: dict[str, Any], name: str, kind: type, otherwise: An
     if found is None:
         return otherwise
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        raise _wrong(f"{where}: {name}", NOUNS[kind], found)
+        raise wrong(f"{where}: {name}", NOUNS[kind], found)
     return found
 
 
@@ -130,7 +131,7 @@ def objects(method: str, raw: dict[str, Any], name: str) -> list[dict[str, Any]]
     """Return a member that is an array of objects. Raises InvalidAnswer."""
     found = raw.get(name)
     if not isinstance(found, list) or not all(isinstance(part, dict) for part in found):
-        raise _wrong(f"{method}: {name}", "an array of objects", found)
+        raise wrong(f"{method}: {name}", "an array of objects", found)
     return found
 
 
@@ -152,18 +153,18 @@ def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str],
     wrong type; `log` is called with a text about both. Raises InvalidAnswer if the page has no list."""
     found = raw.get(name)
     if not isinstance(found, list):
-        raise _wrong(f"{method}: {name}", "an array", found)
+        raise wrong(f"{method}: {name}", "an array", found)
     kept = []
     for entry in found:
         problem = _problem_of(name, entry)
         if problem:
             log(f"{method}: an entry is left out: {problem}")
             continue
-        wrong = [each for each, value in entry.items() if each in OPTIONAL and not _is_sound(each, value)]
-        if wrong:
-            names = ", ".join(wrong)
+        unsound = [each for each, value in entry.items() if each in OPTIONAL and not _is_sound(each, value)]
+        if unsound:
+            names = ", ".join(unsound)
             log(f"{method}: {entry[KEYS[name]]:.80}: members of a wrong type are left out: {names}")
-            entry = {each: value for each, value in entry.items() if each not in wrong}
+            entry = {each: value for each, value in entry.items() if each not in unsound}
         kept.append(entry)
     return kept
 
@@ -207,10 +208,15 @@ def input_requests_of(method: str, found: Any, *, any_type: bool = False) -> dic
     if kind == "complete" or (any_type and kind != "input_required"):
         return None
     if kind != "input_required":
-        raise _wrong(f"{method}: resultType", "complete or input_required", kind)
+        raise wrong(f"{method}: resultType", "complete or input_required", kind)
+    return input_requests_in(method, found)
+
+
+def input_requests_in(method: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the input requests of a result or a task, by key. Raises InvalidAnswer."""
     requests: dict[str, Any] = member(method, found, "inputRequests", dict, {})
     for key, request in requests.items():
         if not isinstance(request, dict) or not isinstance(request.get("method"), str):
-            raise _wrong(f"{method}: inputRequests: {key:.80}", "a request with a method", request)
+            raise wrong(f"{method}: inputRequests: {key:.80}", "a request with a method", request)
         member(f"{method}: inputRequests: {key:.80}", request, "params", dict, None)
     return requests

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 
+from fastrpc.client.listening import LISTEN
 from fastrpc.client.results import input_requests_of
 from fastrpc.client.server_messages import ServerMessages
 from fastrpc.client.transport import ConnectionTransport
@@ -97,6 +98,7 @@ class Session:
         self._inbound = inbound = ServerMessages(stream, handlers, peer)
         self.listening = inbound.listening
         self.spawn = inbound.spawn
+        self.answer = inbound.answer
         self.end = inbound.end
 
     @property
@@ -109,7 +111,8 @@ class Session:
     @property
     def awaited(self) -> str:
         """What the oldest request that is unanswered waits for; "" if there is none."""
-        first: PendingRequest | None = next(iter(self.stream.pending.values()), None)
+        pending = self.stream.pending.values()
+        first: PendingRequest | None = next((each for each in pending if each.method != LISTEN), None)
         return self._transport.awaited or (f"an answer to {first.method}" if first is not None else "")
 
     # --- the handshake --------------------------------------------------------------------------------
@@ -312,16 +315,17 @@ class Session:
     ) -> Any:
         """Send a request, answer the input requests in its results, and return the complete result (MCP
         2026-07-28, multi round-trip requests). `found`: the first result, if it came. Raises ClientError."""
+        any_type = self._takes_any_type or options.get("may_be_task", False)
         if found is None:
             found = await self.request(method, params, **options)
         for _ in range(MOST_ROUNDS):
-            requests = input_requests_of(method, found, any_type=self._takes_any_type)
+            requests = input_requests_of(method, found, any_type=any_type)
             if requests is None:
                 return found
             again = dict(params)
             if "inputRequests" in found:
                 again["inputResponses"] = {
-                    key: await self._inbound.answer(request) for key, request in requests.items()
+                    key: await self.answer(request) for key, request in requests.items()
                 }
             if "requestState" in found:
                 again["requestState"] = found["requestState"]

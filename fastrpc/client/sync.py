@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
     from types import TracebackType
-    from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+    from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
     from typing_extensions import Self, Unpack
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fastrpc.client.listening import Listening
     from fastrpc.client.options import ClientOptions
     from fastrpc.client.targets import Target
+    from fastrpc.client.tasks import RemoteTask, SyncRemoteTask
 
     Given = ParamSpec("Given")
     Result = TypeVar("Result")
@@ -161,6 +162,19 @@ class SyncClient(ServerFacts):
             meta: dict[str, Any] | None = None,
         ) -> Wanted: ...
 
+        @overload
+        def call_tool(
+            self,
+            name: str,
+            arguments: dict[str, Any] | None = None,
+            *,
+            task: Literal[True],
+            ttl_ms: int | None = None,
+            timeout_seconds: float | None = None,
+            on_progress: OnNotification | None = None,
+            meta: dict[str, Any] | None = None,
+        ) -> SyncRemoteTask: ...
+
     def call_tool(
         self,
         name: str,
@@ -170,9 +184,19 @@ class SyncClient(ServerFacts):
         timeout_seconds: float | None = None,
         on_progress: OnNotification | None = None,
         meta: dict[str, Any] | None = None,
+        task: bool = False,
+        ttl_ms: int | None = None,
     ) -> Any:
         """Call a tool: see `AsyncClient.call_tool`. Raises ClientError."""
         client = self._client
+        if task or ttl_ms is not None:
+            return self._task_of(
+                self._run(
+                    client._call_as_task(
+                        name, arguments, task, ttl_ms, as_type, timeout_seconds, on_progress, meta
+                    )
+                )
+            )
         if on_progress is None and meta is None and client._is_open:
             with self._lock:
                 limit = client._timeout_seconds if timeout_seconds is None else timeout_seconds
@@ -198,6 +222,19 @@ class SyncClient(ServerFacts):
         if as_type is None and name not in client._output_schemas:
             return result
         return client._value_of(name, result, as_type)
+
+    def task(self, id: str) -> SyncRemoteTask:
+        """Return a task by its id: see `AsyncClient.task`. Raises ValueError."""
+        return self._task_of(self._client.task(id))
+
+    def tasks(self) -> list[SyncRemoteTask]:
+        """Return the caller's tasks: see `AsyncClient.tasks`. Raises ClientError."""
+        return [self._task_of(task) for task in self._run(self._client.tasks())]
+
+    def _task_of(self, task: RemoteTask) -> SyncRemoteTask:
+        from fastrpc.client.tasks import SyncRemoteTask
+
+        return SyncRemoteTask(self, task)
 
     def _wait_shortly(self, pending: PendingRequest) -> bool:
         """Wait a moment for an answer that comes on a connection of the loop, without running it. Return

@@ -102,6 +102,8 @@ class NotifiedDispatcher(Protocol):
 
     principal: str
     session: Any
+    makes_tasks: bool
+    """Whether it is a client's: the calls of tasks have connections, too."""
 
     @property
     def outbound(self) -> MessageSender: ...

@@ -102,9 +102,11 @@ class Runtime(SharedState):
     async def leave(self) -> None:
         """If the last connection has closed: leave the lifespans and upstream servers, and log the failures
         that were only counted. Bounded in time."""
+        if "tasks" in self.__dict__ and not any(each.makes_tasks for each in self.dispatchers):
+            await self.tasks.leave()  # the first, since it closes the connections of the tasks' calls
         live = list(self.upstreams.to_leave()) if self.has_upstreams or self.lifespan is not None else []
-        if not self.dispatchers:
-            live += [self.__dict__[part] for part in ("tasks", "tool_processes") if part in self.__dict__]
+        if not self.dispatchers and "tool_processes" in self.__dict__:
+            live.append(self.__dict__["tool_processes"])
         if live:
             import asyncio
 

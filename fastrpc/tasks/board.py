@@ -234,7 +234,7 @@ class TaskBoard:
             self._listener.end()
             self._listener = None
         turns, self._turns = self._turns, None
-        if turns is not None:
+        if turns is not None and not turns.get_loop().is_closed():
             turns.cancel()
             await asyncio.wait([turns])
         runs, self._runs = list(self._runs.values()), {}
@@ -249,7 +249,10 @@ class TaskBoard:
     # --- what is done from time to time -----------------------------------------------------------------
 
     def _begin_turns(self) -> None:
-        """The database has been opened."""
+        """The database has been opened, or is used by another event loop, since the one before was closed."""
+        if self._loop is not None and self._loop.is_closed():
+            self._runs.clear()
+            self._tasks.clear()
         self._loop = asyncio.get_running_loop()
         self._woken = asyncio.Event()  # of this loop
         self._turns = asyncio.ensure_future(self._take_turns())

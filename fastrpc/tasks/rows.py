@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 
 class TaskRows:
-    """The database of one server. `on_open` is called once, when it has been opened."""
+    """The database of one server. `on_open` is called when it has been opened, and again for another event
+    loop after the one that used it has been closed."""
 
     def __init__(self, on_open: Callable[[], object]) -> None:
         self._on_open = on_open
         self._journal: Journal | None = None
         self._opening: asyncio.Future[Journal] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._problems = diagnostics.Once("error")
 
     @property
@@ -48,8 +50,14 @@ class TaskRows:
             journal = await self._opened()
             if self._journal is None:
                 self._journal = journal
-                self._on_open()
+                self._begin()
+        elif self._loop is None or self._loop.is_closed():
+            self._begin()
         return await self._journal.do(function, *values, **named)
+
+    def _begin(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_open()
 
     async def _opened(self) -> Journal:
         if self._opening is None or (self._opening.done() and self._opening.exception() is not None):
@@ -58,8 +66,7 @@ class TaskRows:
 
     async def close(self) -> None:
         """Write what is waiting, and close the database."""
-        journal, self._journal = self._journal, None
-        self._opening = None
+        journal, self._journal, self._opening = self._journal, None, None
         if journal is not None:
             await asyncio.get_running_loop().run_in_executor(None, journal.close)
 
