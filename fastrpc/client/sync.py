@@ -63,13 +63,7 @@ def _each_in_loop(
 
     @wraps(method)
     def run(self: SyncClient) -> Iterator[Result]:
-        entries = method(self._client)
-
-        async def following() -> Any:
-            return await anext(entries, None)
-
-        while (entry := self._run(following())) is not None:
-            yield entry
+        return self._each(method(self._client))
 
     return run
 
@@ -136,6 +130,15 @@ class SyncClient(ServerFacts):
                 raise RuntimeError("a handler must not use the client that calls it")
             # This thread runs another event loop (as in a notebook), and cannot run a second one.
             return _in_thread(loop, coroutine)
+
+    def _each(self, entries: AsyncIterator[Result]) -> Iterator[Result]:
+        """Yield what an asynchronous iterator of the client yields."""
+
+        async def following() -> Any:
+            return await anext(entries, None)
+
+        while (entry := self._run(following())) is not None:
+            yield entry
 
     if TYPE_CHECKING:
 

@@ -222,7 +222,7 @@ class RequestChannel:
 
     def once(self, key: str, function: Callable[[], Any]) -> Any:
         """Call `function` the first time that the call comes here; see `Context.once`."""
-        return self._features.once(self, key, function)
+        return self._features.once(self.request, key, function)
 
     def read_resource(self, uri: str) -> Awaitable[Any]:
         """Read a resource of this server. See `fastrpc.methods.resources`."""

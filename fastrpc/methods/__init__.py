@@ -148,7 +148,7 @@ def encoder_of(method: str) -> ResultEncoder:
 log = _later("logging", "log")
 read_resource = _later("resources", "read_inside")
 ask = _later("client_requests.pending", "ask")
-once = _later("client_requests.pending", "once")
+once = _later("client_requests.request_state", "once")
 input_required = _later("client_requests.pending", "input_required")
 take_request_state = _later("client_requests.request_state", "memory_of")
 

@@ -477,5 +477,5 @@ def test_a_server_in_memory_is_used_in_one_event_loop_after_the_other(shop: Shop
             return (await task.wait()).text
 
     run(leave_one_running)
-    assert not shop.app.runtime.tasks.live
+    assert not shop.app.runtime.tasks._rows.is_open
     assert run(have_one) == run(have_one) == "First? Last? Again?"

@@ -12,7 +12,6 @@ MOST_OF_THE_ENGINE = 20
 EXCEPTIONS = {
     # public: each function is one that users call, or an option of a decorator
     "fastrpc/client/asynchronous.py AsyncClient": 50,
-    "fastrpc/client/sync.py SyncClient": 41,
     "fastrpc/server.py Server": 51,
     # compat: classes with the functions of the originals'
     "fastrpc/compat/client/fastmcp_client.py Client": 44,
