@@ -17,6 +17,10 @@ from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.proxy import UpstreamServer
+
 TOKEN_VARIABLE = "FASTRPC_BRIDGE_TOKEN"
 START_SECONDS = 30.0
 DRAIN_SECONDS = 10.0
@@ -52,11 +56,11 @@ def main(arguments: list[str]) -> int:
         )
     except DefinitionError as error:
         raise UsageError(str(error).removeprefix("proxy: ")) from None
-    source = server._upstream
+    source: UpstreamServer = server._upstream
     source.shows_itself = True
     source.limit_hint = " (--timeout sets the limit)"
     source.on_slow = lambda awaited, left: write_line(
-        f"fastrpc: {source.shown}: waiting for {awaited}, {left:g} s more at most (--timeout)"
+        f"fastrpc: {source.target.shown}: waiting for {awaited}, {left:g} s more at most (--timeout)"
     )
     if os.isatty(0):
         write_line(WAITS_FOR_CLIENT)
