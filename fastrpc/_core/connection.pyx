@@ -519,7 +519,7 @@ cdef class Connection:
 
     cdef int record(self, Plan plan, Steps* steps, Py_ssize_t size) except -1:
         cdef bytes sent = answer_in(self.output, size, steps.id.size) if plan.recorder.keeps_content else None
-        cdef bytes line = <bytes> steps.line if steps.line else None
+        cdef object line = <object> steps.line if steps.line else None  # or a DecidedLine
         cdef bytes id = steps.id.data[: steps.id.size]
         cdef Record record
         record.kind = plan.kind_code
@@ -527,7 +527,7 @@ cdef class Connection:
         record.size = size
         record.name, record.id = <PyObject*> plan.target, <PyObject*> id
         record.principal = <PyObject*> self.principal
-        return plan.recorder.put(&record, self.last_outcome, line, sent)
+        return plan.recorder.put(&record, self.last_outcome, <bytes> line, sent)
 
     cdef int keep_context(self) except -1:
         """The read buffer is used again while a function runs: its Context needs a copy of its request."""
