@@ -205,14 +205,14 @@ class TomlClient(ClientProgram):
 
 def _toml_of(text: str) -> dict[str, Any]:
     """Return the content of a TOML file. Raises UsageError."""
-    if sys.version_info < (3, 11):
-        raise UsageError("CPython 3.10 cannot read TOML")
-    import tomllib
+    if sys.version_info >= (3, 11):
+        import tomllib
 
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the file is not TOML: {error}") from None
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"the file is not TOML: {error}") from None
+    raise UsageError("CPython 3.10 cannot read TOML")
 
 
 def _check_toml(before: str, after: str, section: str, name: str) -> None:
