@@ -24,7 +24,7 @@ from fastrpc import globs
 from fastrpc._core.audit_lines import ALPHABET
 from fastrpc.cli import configuration
 from fastrpc.cli._durations import seconds_in
-from fastrpc.command_line import CommandParser, check_action
+from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.guard.audit import segments
@@ -65,12 +65,21 @@ tail [-f] [-n N] [FILTER…]
 
 def main(arguments: list[str]) -> int:
     """Run a command of the audit log; return the exit code. Raises UsageError."""
-    if not arguments or arguments[0].startswith("-"):
+    command, *rest = arguments or [""]
+    if command.startswith("-"):
         _whole_parser().parse(arguments)  # --help
-    command, *rest = arguments
-    check_action("audit", command, COMMANDS_OF_AUDIT)
+    if command not in COMMANDS_OF_AUDIT:
+        raise _mistake(command)
     run, _ = COMMANDS_OF_AUDIT[command]
     return run(rest)
+
+
+def _mistake(word: str) -> UsageError:
+    from fastrpc.command_line import suggestion
+
+    said = f"unknown command {word!r:.80}" if word else "expected a command"
+    near = suggestion(word, COMMANDS_OF_AUDIT) if word else ""
+    return UsageError(f"audit: {said}{near or ': one of ' + ', '.join(COMMANDS_OF_AUDIT)}")
 
 
 def _whole_parser() -> CommandParser:
