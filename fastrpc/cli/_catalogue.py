@@ -132,14 +132,9 @@ def arguments_of(prompt: Entry) -> list[tuple[str, str, bool, str]]:
     """Return the arguments of a prompt in the form of `parameters_of`, without types."""
     arguments = prompt.get("arguments")
     return [
-        (
-            str(argument.get("name")),
-            "",
-            bool(argument.get("required")),
-            str(argument.get("description") or ""),
-        )
-        for argument in (arguments if isinstance(arguments, list) else ())
-        if isinstance(argument, dict)
+        (str(each.get("name")), "", bool(each.get("required")), str(each.get("description") or ""))
+        for each in (arguments if isinstance(arguments, list) else ())
+        if isinstance(each, dict)
     ]
 
 

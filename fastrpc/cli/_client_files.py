@@ -69,7 +69,6 @@ def _copy(path: str) -> str | None:
 
 
 def _prune_copies(path: str) -> None:
-    """Remove all but the newest backups of a file."""
     folder, name = os.path.split(path)
     form = re.compile(re.escape(name) + r"\.(\d{8}-\d{6})(?:-(\d+))?\.bak")
     copies = []

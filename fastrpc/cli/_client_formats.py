@@ -200,28 +200,28 @@ class TomlClient(ClientProgram):
         return "\n".join(lines) + "\n"
 
     def servers(self, text: str) -> dict[str, Any]:
-        if sys.version_info >= (3, 11):
-            import tomllib
+        return _member(_toml_of(text), self.section)
 
-            try:
-                return _member(tomllib.loads(text), self.section)
-            except tomllib.TOMLDecodeError as error:
-                raise UsageError(f"the file is not TOML: {error}") from None
-        raise UsageError("CPython 3.10 cannot read TOML")
+
+def _toml_of(text: str) -> dict[str, Any]:
+    """Return the content of a TOML file. Raises UsageError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"the file is not TOML: {error}") from None
+    raise UsageError("CPython 3.10 cannot read TOML")
 
 
 def _check_toml(before: str, after: str, section: str, name: str) -> None:
     """Raise UsageError if anything else has changed. Checks nothing in CPython 3.10: it has no parser."""
     if sys.version_info >= (3, 11):
-        import tomllib
-
+        old = _toml_of(before)
         try:
-            old = tomllib.loads(before)
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"the file is not TOML: {error}") from None
-        try:
-            new = tomllib.loads(after)
-        except tomllib.TOMLDecodeError:
+            new = _toml_of(after)
+        except UsageError:
             raise UsageError(UNSAFE) from None
         if _without(old, section, name) != _without(new, section, name) or name in new.get(section, {}):
             raise UsageError(UNSAFE)

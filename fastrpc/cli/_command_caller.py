@@ -171,7 +171,6 @@ class CommandCaller:
 
 
 def _require(name: str, kind: str, known: dict[str, Any]) -> None:
-    """Raise UsageError for a name that the server does not have."""
     if name not in known:
         hint = suggestion(name, known) or f"; there is {', '.join(known) or 'none'}"
         raise UsageError(f"no {kind} {name!r}{hint}")

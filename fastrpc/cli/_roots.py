@@ -92,7 +92,6 @@ def path_of(root: Root) -> str | None:
 def _move(
     server: Server, folder: str, settings: Configuration, environ: dict[str, str], options: dict[str, str]
 ) -> None:
-    """Change to a folder, with the settings that apply there."""
     from fastrpc.cli._assemble import switched_on, toolset_settings
     from fastrpc.settings import load, settle
 

@@ -74,7 +74,6 @@ def _opened() -> BudgetFile | None:
 
 
 def _uses(file: BudgetFile, chosen: Namespace) -> Iterator[Use]:
-    """Return the uses in the current periods."""
     from fastrpc.guard.budgets.ledger import parts_of
     from fastrpc.guard.budgets.periods import number_of
     from fastrpc.guard.policy.budgets import Budget

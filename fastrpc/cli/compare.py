@@ -125,7 +125,6 @@ def _compare(chosen: Namespace, command: list[str], calls: list[dict[str, Any]])
 def _lines(
     original: dict[str, Any], swapped: dict[str, Any], found: list[Difference], *, is_whole: bool
 ) -> Iterator[str]:
-    """Yield the report."""
     for title, seen in (("the original", original), ("on fastrpc", swapped)):
         if seen.get("failure"):
             yield f"{title}, it does not run: {plain(seen['failure'])}"

@@ -52,7 +52,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _help_of(command: str, others: dict[str, tuple[str, Callable[[list[str]], int]]]) -> str:
-    """Return what a command prints for ``--help``."""
     import io
     from contextlib import redirect_stdout, suppress
     from importlib import import_module

@@ -88,7 +88,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _init(chosen: Namespace) -> int:
-    """Write an initial configuration to a new file."""
     from fastrpc.cli._project_files import GUARD
 
     if chosen.words:
@@ -105,7 +104,6 @@ def _init(chosen: Namespace) -> int:
 
 
 def _loaded(file: str, targets: list[str]) -> tuple[Server, Policy]:
-    """Return the server of the targets, and the policy for it."""
     from fastrpc.cli._assemble import assemble
     from fastrpc.guard.policy.file import read
     from fastrpc.guard.serving import policy_for

@@ -95,7 +95,6 @@ def _options(arguments: list[str]) -> Namespace:
 
 
 def _entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
-    """Return the client's entry for the server."""
     if chosen.http is not None:
         return _remote_entry(client, chosen)
     command, *first = _program()

@@ -154,7 +154,6 @@ def _report(path: str, missing: list[Missing]) -> None:
 
 
 def _show(path: str, source: bytes, rewritten: bytes) -> None:
-    """Print the difference, coloured on a terminal."""
     from difflib import unified_diff
 
     is_coloured = takes_colours(sys.stdout)

@@ -275,7 +275,6 @@ def _flag(raw: dict[str, Any], name: str, default: bool) -> bool:
 
 
 def _lists(raw: dict[str, Any], names: tuple[str, ...]) -> list[list[str]]:
-    """Return the arrays of strings that these members have."""
     return [_texts(name, raw[name]) for name in names if raw.get(name) is not None]
 
 

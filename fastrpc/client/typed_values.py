@@ -36,7 +36,6 @@ def value_of(result: CallResult, wanted: Any) -> Any:
 
 
 def _json_of(text: str) -> Any:
-    """Return a text parsed as JSON, or the text if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

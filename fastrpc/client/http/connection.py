@@ -452,7 +452,6 @@ class HttpConnection(asyncio.Protocol):
         self._end(error)
 
     def _end(self, error: Exception | None) -> None:
-        """End the current response with the connection."""
         response = self.release()
         if response is None:
             return

@@ -17,6 +17,7 @@ import asyncio
 import os
 import socket
 import sys
+from itertools import zip_longest
 
 from fastrpc.client.http.connection import BrokenConnection, HttpConnection, Response
 from fastrpc.client.urls import Origin, authority, origin_of, request_target
@@ -191,7 +192,6 @@ class _Proxy:
 
 
 def _proxy_for(origin: Origin) -> _Proxy | None:
-    """Return the proxy that the environment names for a server, or None."""
     if sys.platform != "darwin" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None  # without importing urllib.request, which takes long
     from urllib.request import getproxies, proxy_bypass
@@ -261,11 +261,7 @@ def _in_turns(found: list[Any]) -> list[Any]:
     """Return addresses with the two families in turns, as the first one begins (RFC 8305, section 4)."""
     first = [each for each in found if each[0] == found[0][0]]
     others = [each for each in found if each[0] != found[0][0]]
-    ordered = []
-    while first or others:
-        ordered += [*first[:1], *others[:1]]
-        del first[:1], others[:1]
-    return ordered
+    return [each for pair in zip_longest(first, others) for each in pair if each is not None]
 
 
 async def _open_at(loop: asyncio.AbstractEventLoop, address: Any) -> socket.socket:

@@ -110,7 +110,6 @@ class Pool:
             self._timer = self._loop.call_later(left, self._expire)
 
     def _forget(self, connection: HttpConnection) -> None:
-        """A connection is closed."""
         self.open.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
