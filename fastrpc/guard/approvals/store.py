@@ -402,7 +402,6 @@ def _why_not(approval: Approval, now: float) -> str:
 
 
 def new_approval(question: Question, now: float) -> Approval:
-    """Return an approval that waits."""
     binding = question.binding
     return Approval(
         id=PREFIX + "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH)),
@@ -515,7 +514,6 @@ def _granted(connection: Connection, question: Question, now: float) -> Approval
 
 
 def _change(connection: Connection, approval_id: str, states: list[str], **values: Any) -> bool:
-    """Change an approval if it is in one of these states; return whether it was."""
     is_there = (approvals.c.id == approval_id, approvals.c.state.in_(states))
     changed: bool = connection.execute(update(approvals).where(*is_there).values(**values)).rowcount == 1
     if changed:
@@ -532,7 +530,6 @@ def _one(connection: Connection, approval_id: str) -> Approval:
 
 
 def row_of(approval: Approval) -> dict[str, Any]:
-    """Return an approval as a row of the table."""
     return {name: getattr(approval, name) for name in COLUMNS}
 
 

@@ -189,7 +189,6 @@ class AuditLog:
                     self._wake()
 
     def _takes_records(self) -> bool:
-        """Return whether a record can be taken."""
         return self._has_room() and not (self._failure and self.mode == "strict")
 
     def _has_room(self) -> bool:
@@ -480,7 +479,6 @@ class AuditLog:
             _call(then, identifier, error)
 
     def _abandon(self, writer: Writer, reason: str) -> None:
-        """Give up the records that are not written."""
         with self._lock:
             writer.items.extend(self._take_queue())
             count = writer.unwritten

@@ -201,7 +201,6 @@ class Report:
             self.others += place not in self._places
 
     def note(self, place: str, text: str) -> None:
-        """Report a note about a place."""
         self.notes.append(f"{place}: {text}")
         if len(self.notes) > MOST_KEPT:
             self.notes[MOST_KEPT:] = ["there are further notes"]

@@ -71,7 +71,6 @@ class Writer:
         """The number of the segment, from 1."""
         self.items: deque[Item] = deque()
         self._thens: list[tuple[Then, str]] = []
-        """The callbacks of the records in the chunk."""
         self._checkpoints: list[bytes] = []
         """The checkpoints in the chunk."""
         self._in_chunk = 0
@@ -83,7 +82,6 @@ class Writer:
         self._chunk = b""
         """The bytes that are not yet in the file."""
         self._unsynced = b""
-        """The bytes that are not yet synchronised."""
         self._segment: segments.OpenSegment | None = None
         self.name = ""
         """The current segment's."""
@@ -139,7 +137,6 @@ class Writer:
         return max(0.0, self._checkpoint_at - monotonic()) if self.chain.pending else -1
 
     def _put(self, fields: bytes) -> None:
-        """Add a line with these fields."""
         self._begin_line()
         self._append(self.chain.line(fields))
         self._end_line()

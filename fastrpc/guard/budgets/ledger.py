@@ -249,7 +249,6 @@ class Ledger:
         self._is_full = self._is_locked = False
 
     def turn(self, now: float) -> None:
-        """Set the current day and month."""
         self.day, self.month = periods.day_of(now), periods.month_of(now)
         self.begins = self.day * periods.DAY_SECONDS
         self.ends = self.begins + periods.DAY_SECONDS

@@ -178,7 +178,6 @@ def live_tokens(connection: Connection, now: float) -> list[LiveToken]:
 
 
 def record_of(row: Row[Any]) -> TokenRecord:
-    """Return the record of a row of the table."""
     values = {name: getattr(row, name) for name in TokenRecord.__dataclass_fields__}
     return TokenRecord(**{**values, "scopes": tuple(row.scopes.split())})
 

@@ -34,7 +34,6 @@ class Expression:
         self, source: str, declared: Mapping[str, Type], choices: frozenset[str] = frozenset()
     ) -> None:
         self.source = source
-        """The text from which it was compiled."""
         self._tree = parse(source)
         reads = check(source, self._tree, declared)
         self.type: Type = self._tree.type
