@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
     Approve = Callable[[CallToApprove], Awaitable[dict[str, Any]]]
-    """Asks a person, and returns the arguments, which the person may have changed. Raises GuardRefusal for
-    a rejection."""
+    """Asks a person; returns the arguments, which the person may have changed. Raises GuardRefusal."""
     Refused = Callable[[CallInfo, Caller, Verdict, BaseException], object]
 
     class Durable(Protocol):
@@ -61,8 +60,7 @@ BUDGET_KEY = "fastrpc/budget"
 
 
 class CallerClass(NamedTuple):
-    """Callers for whom the policy's decisions are the same: `key` is what they have in common, `caller` one
-    of them."""
+    """Callers with the same decisions: `key` is what they have in common, `caller` one of them."""
 
     key: Hashable
     caller: Caller

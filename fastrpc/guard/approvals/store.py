@@ -178,8 +178,7 @@ class ApprovalStore:
         self.clock = clock
 
     def ask(self, question: Question) -> Asked:
-        """Return the approval for a call: the existing one, or a new one that waits. Raises
-        TooManyWaiting."""
+        """Return the approval for a call: the existing one, or a new one. Raises TooManyWaiting."""
         with self._database.changing() as connection:
             now = self.clock()
             found = _of_call(connection, question.binding, now)
@@ -251,8 +250,7 @@ class ApprovalStore:
             return _one(connection, approval_id)
 
     def use(self, approval_id: str, digest: bytes) -> Approval | None:
-        """Use an approval for the call with this digest, which may then run. Return None if the approval is
-        invalid or used up."""
+        """Use an approval for the call with this digest; None if the approval is invalid or used up."""
         with self._database.changing() as connection:
             now = self.clock()
             holds = (

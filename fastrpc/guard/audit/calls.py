@@ -69,8 +69,7 @@ class CallAudit:
         self._log.close()
 
     def missed(self, count: int) -> None:
-        """State in the log that `count` calls have no record: they came faster than they could be
-        recorded."""
+        """State in the log that `count` calls, which came too fast, have no record."""
         self._log.state_lost(count, "calls came faster than they could be recorded")
 
     def __call__(self, records: list[CallRecord]) -> None:

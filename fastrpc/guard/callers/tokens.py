@@ -159,8 +159,7 @@ class CallerTokens:
             return record_of(connection.execute(select(tokens).where(tokens.c.id == token_id)).one())
 
     def note_use(self, used: Mapping[str, float]) -> None:
-        """Write when tokens were last used, by id; a time before the stored one changes nothing. Raises
-        StorageError."""
+        """Write the times of last use, by id, unless the stored one is later. Raises StorageError."""
         with self._database.changing() as connection:
             for token_id, at in sorted(used.items()):  # in order, so that two processes cannot deadlock
                 is_older = or_(tokens.c.last_used_at.is_(None), tokens.c.last_used_at < at)
