@@ -29,8 +29,7 @@ KINDS = {method: kind for kind, method in CALLED_BY.items()}
 
 
 def explained(record: Mapping[str, Any], policy: Policy | None = None) -> dict[str, Any]:
-    """Return the explanation of a record: the known facts, and under ``changes``, in words, what would have
-    changed the decision."""
+    """Return the known facts of a record, and in words, under ``changes``, what would change the decision."""
     found: dict[str, Any] = {name: record[name] for name in TOLD if name in record}
     found["policy"] = {"recorded": record.get("policy"), "now": None if policy is None else policy.version}
     because = record.get("because")

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
     Approve = Callable[[CallToApprove], Awaitable[dict[str, Any]]]
-    """Asks a person, and returns the arguments, which the person may have changed. Raises GuardRefusal for
-    a rejection."""
+    """Asks a person; returns the arguments, which the person may have changed. Raises GuardRefusal."""
     Refused = Callable[[CallInfo, Caller, Verdict, BaseException], object]
 
     class Durable(Protocol):
@@ -61,8 +60,7 @@ BUDGET_KEY = "fastrpc/budget"
 
 
 class CallerClass(NamedTuple):
-    """Callers for whom the policy's decisions are the same: `key` is what they have in common, `caller` one
-    of them."""
+    """Callers with the same decisions: `key` is what they have in common, `caller` one of them."""
 
     key: Hashable
     caller: Caller
@@ -190,7 +188,6 @@ class Guard:
     def _decide_slowly(
         self, call: CallInfo, entry: CallerEntry, decision: Decision
     ) -> Awaitable[None] | None:
-        """Decide about a call that is not allowed at once."""
         if not decision.needs_judging:
             return _at_once() if self._reserve(call, entry, decision, decision.verdict) else None
         target = CallTarget.of_call(call)
@@ -204,7 +201,6 @@ class Guard:
         return _at_once() if decision.budgets and self._reserve(call, entry, decision, verdict) else None
 
     async def _asked(self, call: CallInfo, entry: CallerEntry, decision: Decision, verdict: Verdict) -> None:
-        """Have a person approve a call."""
         from fastrpc.guard.approvals.asking import Approvals, CallToApprove
 
         if self._approve is None:
@@ -329,7 +325,6 @@ class Guard:
             )
 
     def _schema(self, call: CallInfo) -> Mapping[str, Any]:
-        """Return the current input schema of the called tool."""
         if call.kind != "tool" or self._server is None:
             return {}
         found = self._server.registries.tools.get(call.name)
@@ -354,7 +349,6 @@ class Guard:
     # --- caches -------------------------------------------------------------------------------------------
 
     def entry(self, principal: str) -> CallerEntry:
-        """Return the entry of a principal."""
         found = self._entries.get(principal)
         while found is None:
             found = self._looked_up(principal)
@@ -376,7 +370,6 @@ class Guard:
         return None
 
     def knows(self, kind: str, name: str) -> bool:
-        """Whether the server has a tool or a prompt with this name."""
         if self._server is None:
             return True
         registries = self._server.registries
@@ -448,7 +441,6 @@ class Guard:
         return NotAllowed(f"resource {uri} is not allowed", version)
 
     def _visible(self, entry: CallerEntry) -> frozenset[tuple[str, str]]:
-        """Return the registered entries that the caller sees."""
         if self._server is None:
             return frozenset()
         registries = self._server.registries
@@ -509,7 +501,6 @@ class Costs(Mapping[str, Mapping[str, float]]):
 
 
 def _why(call: CallInfo, verdict: Verdict) -> str:
-    """Return the text of a refusal."""
     reason = f": {verdict.reason}" if verdict.reason else ""
     rule = f" (rule {verdict.rule})" if verdict.rule else ""
     return f"{call.kind} {call.name} is not allowed{reason}{rule}"

@@ -70,8 +70,7 @@ class TooManyApprovals(GuardRefusal):
 
 
 class BudgetExceeded(GuardRefusal):
-    """The caller has used up a budget. `budget`, `limit`, `used` and `resets_at` are in the error's
-    ``data``."""
+    """A budget is used up. `budget`, `limit`, `used`, `resets_at` are in the error's ``data``."""
 
     session_code = -32003
     stateless_code = 402
@@ -99,8 +98,7 @@ class RateExceeded(GuardRefusal):
 
 
 class AuditFailed(GuardRefusal):
-    """The call or its outcome cannot be recorded. `has_run`, in the error's ``data``: whether it has run
-    nevertheless."""
+    """The call or its outcome cannot be recorded. `has_run`: whether it has run (in the error's ``data``)."""
 
     session_code = -32005
     stateless_code = 503

@@ -251,8 +251,7 @@ def opened_budgets() -> BudgetFile:
 
 
 def count_budgets(guard: Guard, server: Server, config: GuardConfig) -> None:
-    """Have the guard of this process count budgets, if there are any and it does not count yet. Raises
-    UsageError."""
+    """Have this process's guard count budgets, if any, unless it does already. Raises UsageError."""
     if not config.has_budgets or guard.ledger is not None:
         return
     from fastrpc.guard.budgets.ledger import Ledger

@@ -180,8 +180,7 @@ class Approvals:
             ) from None
 
     async def kept(self) -> _Kept:
-        """Return the store and the watcher of the running event loop, for approvals with a database. Raises
-        StorageError."""
+        """Return the store and the watcher of the running event loop. Raises StorageError."""
         assert self._open is not None
         loop = asyncio.get_running_loop()
         if self._kept is None or self._kept[0] is not loop:
@@ -303,8 +302,7 @@ class Approvals:
             await asyncio.gather(answer, return_exceptions=True)
 
     async def _held(self, kept: _Kept, asked: CallToApprove, approval: Approval, left: float) -> None:
-        """Hold the call. Before its client gives up, raise ApprovalPending, so that the client calls
-        again."""
+        """Hold the call. Raises ApprovalPending before its client gives up: it has to call again."""
         hold = min(asked.config.hold_seconds, left) if kept.watcher.count < MOST_HELD else 0.0
         decided = kept.watcher.watch(approval.id)
         try:

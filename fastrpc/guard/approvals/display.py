@@ -68,8 +68,7 @@ SYMBOLS_LIKE = (
     *("ALCHEMICAL", "APL", "BOX", "CANADIAN", "CJK STROKE", "ESTIMATED", "GREEK", "HALFWIDTH", "HEAVY"),
     *("KANGXI", "MUSICAL", "POWER"),
 )
-"""The beginnings of the names of characters, neither letters nor pictures, that may look like an ASCII
-sign."""
+"""Beginnings of the names of signs, no letters or pictures, that may look like an ASCII sign."""
 BETWEEN_LETTERS = re.compile(r"(?<=[A-Za-z])[×·•](?=[A-Za-z])")
 BEYOND_ASCII = re.compile("[^\x00-\u10ff]+")
 """A possible run of characters of double width, with others among them."""

@@ -178,8 +178,7 @@ class ApprovalStore:
         self.clock = clock
 
     def ask(self, question: Question) -> Asked:
-        """Return the approval for a call: the existing one, or a new one that waits. Raises
-        TooManyWaiting."""
+        """Return the approval for a call: the existing one, or a new one. Raises TooManyWaiting."""
         with self._database.changing() as connection:
             now = self.clock()
             found = _of_call(connection, question.binding, now)
@@ -251,8 +250,7 @@ class ApprovalStore:
             return _one(connection, approval_id)
 
     def use(self, approval_id: str, digest: bytes) -> Approval | None:
-        """Use an approval for the call with this digest, which may then run. Return None if the approval is
-        invalid or used up."""
+        """Use an approval for the call with this digest; None if the approval is invalid or used up."""
         with self._database.changing() as connection:
             now = self.clock()
             holds = (
@@ -402,7 +400,6 @@ def _why_not(approval: Approval, now: float) -> str:
 
 
 def new_approval(question: Question, now: float) -> Approval:
-    """Return an approval that waits."""
     binding = question.binding
     return Approval(
         id=PREFIX + "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH)),
@@ -515,7 +512,6 @@ def _granted(connection: Connection, question: Question, now: float) -> Approval
 
 
 def _change(connection: Connection, approval_id: str, states: list[str], **values: Any) -> bool:
-    """Change an approval if it is in one of these states; return whether it was."""
     is_there = (approvals.c.id == approval_id, approvals.c.state.in_(states))
     changed: bool = connection.execute(update(approvals).where(*is_there).values(**values)).rowcount == 1
     if changed:
@@ -532,7 +528,6 @@ def _one(connection: Connection, approval_id: str) -> Approval:
 
 
 def row_of(approval: Approval) -> dict[str, Any]:
-    """Return an approval as a row of the table."""
     return {name: getattr(approval, name) for name in COLUMNS}
 
 

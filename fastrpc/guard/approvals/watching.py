@@ -53,7 +53,6 @@ class ApprovalWatcher:
         return future
 
     def forget(self, approval_id: str, future: asyncio.Future[None]) -> None:
-        """Remove a future that is no longer awaited."""
         future.cancel()
         self.count -= 1
         waiting = self._waiting.get(approval_id, set())

@@ -69,8 +69,7 @@ class CallAudit:
         self._log.close()
 
     def missed(self, count: int) -> None:
-        """State in the log that `count` calls have no record: they came faster than they could be
-        recorded."""
+        """State in the log that `count` calls, which came too fast, have no record."""
         self._log.state_lost(count, "calls came faster than they could be recorded")
 
     def __call__(self, records: list[CallRecord]) -> None:
@@ -94,7 +93,6 @@ class CallAudit:
         return self._record_of(call)
 
     def _common_fields(self, entry: CallerEntry, call: CallRecord) -> dict[str, Any]:
-        """Return the fields that calls with the same caller, target and outcome have in common."""
         return {
             **self._about(call, entry.caller, call.outcome),
             "decision": "deny" if call.outcome == "unknown" else "allow",
@@ -104,7 +102,6 @@ class CallAudit:
     def _about(
         self, call: CallRecord | CallInfo, caller: Caller, outcome: str, category: str = CATEGORY
     ) -> dict[str, Any]:
-        """Return the fields of every record: who calls what, with which outcome, under which policy."""
         return {
             "category": category,
             "actor": caller.principal,
@@ -116,7 +113,6 @@ class CallAudit:
         }
 
     def _name_of(self, call: CallRecord | CallInfo, outcome: str) -> dict[str, Any]:
-        """Return the fields that name what is called."""
         from fastrpc.guard.audit.names import fields_of_unknown
 
         is_uri = call.kind == "resource"

@@ -53,7 +53,6 @@ class Delivery:
         self.failure = ""
 
     def put(self, line: bytes) -> None:
-        """Queue a checkpoint."""
         with self._changed:
             if len(self._waiting) >= CAPACITY:
                 self._waiting.popleft()
@@ -81,7 +80,6 @@ class Delivery:
             )
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the target."""
         return {
             "name": self.target.name,
             "sent": self.sent,

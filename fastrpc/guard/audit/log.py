@@ -119,8 +119,7 @@ class AuditLog:
         self._queued = 0
         """How many records are in the queue."""
         self._bytes = self._taken_bytes = 0
-        """The memory of all records that are not on disk, and of those among them that the thread has
-        taken."""
+        """The memory of all records that are not on disk, and of those that the thread has taken."""
         self._is_parked = False
         """Whether the thread sleeps until it is woken."""
         self._lost = 0
@@ -189,7 +188,6 @@ class AuditLog:
                     self._wake()
 
     def _takes_records(self) -> bool:
-        """Return whether a record can be taken."""
         return self._has_room() and not (self._failure and self.mode == "strict")
 
     def _has_room(self) -> bool:
@@ -380,8 +378,7 @@ class AuditLog:
                 self._sleep(seconds)
 
     def _state_lost(self) -> None:
-        """Have the log state how many records are missing, after all that were accepted before. The lock is
-        held."""
+        """Have the log state, after all accepted records, how many are missing. The lock is held."""
         if self._lost:
             since, until = rfc3339(self._lost_since), rfc3339(self._lost_until)
             gap = {"lost": self._lost, "reason": self._lost_because, "since": since, "until": until}
@@ -419,8 +416,7 @@ class AuditLog:
                 return True
 
     def _commit(self, writer: Writer) -> bool:
-        """Write one chunk to disk, with as many attempts as necessary. False if the log is closed before that
-        is possible."""
+        """Write one chunk to disk, with as many attempts as necessary. False if the log is closed before."""
         pause, longest = RETRY_SECONDS
         while True:
             try:
@@ -480,7 +476,6 @@ class AuditLog:
             _call(then, identifier, error)
 
     def _abandon(self, writer: Writer, reason: str) -> None:
-        """Give up the records that are not written."""
         with self._lock:
             writer.items.extend(self._take_queue())
             count = writer.unwritten

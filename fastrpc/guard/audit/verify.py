@@ -165,8 +165,7 @@ class Tree:
 
 
 def root_of_path(data: bytes, index: int, count: int, path: list[bytes]) -> bytes | None:
-    """Return the root that a leaf and its path lead to; None for a path of the wrong length (RFC 9162,
-    2.1.3.2)."""
+    """Return the root of a leaf and its path; None if the path's length is wrong (RFC 9162, 2.1.3.2)."""
     if not 0 <= index < count:
         return None
     node, last = tree_hash(LEAF, data), count - 1
@@ -201,7 +200,6 @@ class Report:
             self.others += place not in self._places
 
     def note(self, place: str, text: str) -> None:
-        """Report a note about a place."""
         self.notes.append(f"{place}: {text}")
         if len(self.notes) > MOST_KEPT:
             self.notes[MOST_KEPT:] = ["there are further notes"]

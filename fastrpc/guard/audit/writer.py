@@ -51,8 +51,7 @@ class SegmentLimits(NamedTuple):
 
 
 class Writer:
-    """The writer of a chain. `items` are the records that are not yet in a chunk; `now` returns the time in
-    milliseconds."""
+    """The writer of a chain. `items` are the records not yet in a chunk; `now` returns milliseconds."""
 
     def __init__(
         self,
@@ -71,7 +70,6 @@ class Writer:
         """The number of the segment, from 1."""
         self.items: deque[Item] = deque()
         self._thens: list[tuple[Then, str]] = []
-        """The callbacks of the records in the chunk."""
         self._checkpoints: list[bytes] = []
         """The checkpoints in the chunk."""
         self._in_chunk = 0
@@ -83,7 +81,6 @@ class Writer:
         self._chunk = b""
         """The bytes that are not yet in the file."""
         self._unsynced = b""
-        """The bytes that are not yet synchronised."""
         self._segment: segments.OpenSegment | None = None
         self.name = ""
         """The current segment's."""
@@ -139,14 +136,12 @@ class Writer:
         return max(0.0, self._checkpoint_at - monotonic()) if self.chain.pending else -1
 
     def _put(self, fields: bytes) -> None:
-        """Add a line with these fields."""
         self._begin_line()
         self._append(self.chain.line(fields))
         self._end_line()
 
     def _put_calls(self, calls: CallFields, head: str, time: str) -> None:
-        """Add lines of calls, with one time and with ids that begin with `head`, up to the next
-        checkpoint."""
+        """Add lines of calls, up to the next checkpoint. Their ids begin with `head`."""
         self._begin_line()
         before = calls.count
         most = max(1, self._limits.checkpoint_records - self.chain.pending)
@@ -224,8 +219,7 @@ class Writer:
         self._is_closing = False
 
     def take_done(self) -> tuple[int, list[tuple[Then, str]], list[bytes]]:
-        """Return for the chunk that is on disk the number of its records, its callbacks, and its
-        checkpoints."""
+        """Return the number of records, the callbacks and the checkpoints of the chunk that is on disk."""
         done = self._in_chunk, self._thens, self._checkpoints
         self._in_chunk, self._thens, self._checkpoints = 0, [], []
         return done

@@ -163,7 +163,6 @@ def _opened(path: str, cells: int) -> int:
 
 
 def _content(cells: int) -> Iterator[bytes]:
-    """Yield the content of a new file."""
     head = _HEAD.pack(MAGIC, VERSION, cells, PROCESSES, CELL_SIZE)
     yield head + _CHECKSUM.pack(crc32(head))
     left = size_of(cells, PROCESSES) - _HEAD.size - _CHECKSUM.size

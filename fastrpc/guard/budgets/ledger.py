@@ -120,8 +120,7 @@ class Account:
     def _take_slowly(
         self, found: int, amounts: tuple[int, ...], day: int, month: int
     ) -> tuple[tuple[BudgetCell, ...], int]:
-        """Reserve when the cells are unknown or no longer those of the budgets. Raises OverBudget and
-        CannotCount."""
+        """Reserve when the budgets' cells may have changed. Raises OverBudget and CannotCount."""
         while found == LOST:
             cells = []
             for about, budget, fixed in self._budgets:
@@ -160,8 +159,7 @@ class Account:
             self._reckon()
 
     def expect(self, outcome: str) -> None:
-        """Note that a call was refused or cancelled before a reservation: a record with that outcome will
-        arrive."""
+        """Expect the record of a call that was refused or cancelled before a reservation."""
         self._without[outcome].append(None)
 
     def near(self) -> list[dict[str, Any]]:
@@ -249,7 +247,6 @@ class Ledger:
         self._is_full = self._is_locked = False
 
     def turn(self, now: float) -> None:
-        """Set the current day and month."""
         self.day, self.month = periods.day_of(now), periods.month_of(now)
         self.begins = self.day * periods.DAY_SECONDS
         self.ends = self.begins + periods.DAY_SECONDS

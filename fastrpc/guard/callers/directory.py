@@ -239,8 +239,7 @@ class TokenDirectory:
         return changed
 
     def _take(self, rows: list[LiveToken]) -> frozenset[str]:
-        """Replace the live tokens, and return the principals whose caller has changed, or of whom a token is
-        no longer valid."""
+        """Replace the live tokens; return the principals whose caller has changed or who lost a token."""
         by_id: dict[str, _Entry] = {}
         by_principal: dict[str, _Entry] = {}
         offset = self._clock() - self._wall_clock()

@@ -159,8 +159,7 @@ class CallerTokens:
             return record_of(connection.execute(select(tokens).where(tokens.c.id == token_id)).one())
 
     def note_use(self, used: Mapping[str, float]) -> None:
-        """Write when tokens were last used, by id; a time before the stored one changes nothing. Raises
-        StorageError."""
+        """Write the times of last use, by id, unless the stored one is later. Raises StorageError."""
         with self._database.changing() as connection:
             for token_id, at in sorted(used.items()):  # in order, so that two processes cannot deadlock
                 is_older = or_(tokens.c.last_used_at.is_(None), tokens.c.last_used_at < at)
@@ -178,7 +177,6 @@ def live_tokens(connection: Connection, now: float) -> list[LiveToken]:
 
 
 def record_of(row: Row[Any]) -> TokenRecord:
-    """Return the record of a row of the table."""
     values = {name: getattr(row, name) for name in TokenRecord.__dataclass_fields__}
     return TokenRecord(**{**values, "scopes": tuple(row.scopes.split())})
 

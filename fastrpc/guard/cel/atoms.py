@@ -251,8 +251,7 @@ class Atoms:
 def _logical(
     parts: list[Callable[[Sequence[State]], State]], settling: bool
 ) -> Callable[[Sequence[State]], State]:
-    """Return the function that applies ``||`` (settled by a true part) or ``&&`` (by a false one) to
-    states."""
+    """Return ``||`` (settled by a true part) or ``&&`` (by a false one) as a function of states."""
 
     def outcome(states: Sequence[State]) -> State:
         found = [part(states) for part in parts]
@@ -343,8 +342,7 @@ def _changed(values: Any, path: Path, value: Any) -> Any:
 
 
 def _copy(values: Any, into: dict[str, Any], path: Path) -> None:
-    """Copy the value at a path. Of maps on the path only the member on it is copied; lists are copied
-    whole."""
+    """Copy the value at a path: of maps on it only the member on it, lists as a whole."""
     for at, each in enumerate(path):
         if not isinstance(values, Mapping) or each not in values:
             return

@@ -40,8 +40,7 @@ MAPS = ("map", "struct")
 
 
 class Reads(NamedTuple):
-    """What a rule reads: the members that it names of each variable, and which variables it reads as a
-    whole."""
+    """What a rule reads: the members of each variable, and which variables as a whole."""
 
     members: dict[str, set[str]]
     whole: set[str]

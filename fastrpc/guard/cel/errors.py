@@ -20,7 +20,6 @@ class RuleError(FastrpcError, ValueError):
 
     @classmethod
     def at(cls, source: str, offset: int, message: str) -> RuleError:
-        """Return the error about an offset of the source."""
         before = source[:offset]
         return cls(message, before.count("\n") + 1, offset - before.rfind("\n"))
 

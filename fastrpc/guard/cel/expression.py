@@ -34,12 +34,10 @@ class Expression:
         self, source: str, declared: Mapping[str, Type], choices: frozenset[str] = frozenset()
     ) -> None:
         self.source = source
-        """The text from which it was compiled."""
         self._tree = parse(source)
         reads = check(source, self._tree, declared)
         self.type: Type = self._tree.type
-        """The type of its value. The `kind` of a rule's is "bool", or "dyn" if it is only known at run
-        time."""
+        """The type of its value. A rule's `kind` is "bool", or "dyn" if only known at run time."""
         self.variables = frozenset(reads.members)
         """The variables that it reads: an evaluation needs no others."""
         self.whole = frozenset(reads.whole)

@@ -171,8 +171,7 @@ def shell_programs(frame: Frame, line: Any) -> list[str]:
 
 
 def shell_commands(frame: Frame, line: Any) -> list[str]:
-    """Return the commands that a line runs, at least one, each with all of its words, quoted if a shell needs
-    that."""
+    """Return the commands that a line runs, at least one, as words that are quoted where necessary."""
     from shlex import quote
 
     return [

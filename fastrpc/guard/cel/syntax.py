@@ -123,5 +123,4 @@ class Macro(Node):
 
 
 def size_of(node: Node) -> int:
-    """Return how many nodes a tree has."""
     return 1 + sum(size_of(child) for child in node.children())

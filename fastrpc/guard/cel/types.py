@@ -61,7 +61,6 @@ DYN = Type("dyn")
 
 
 def list_of(element: Type) -> Type:
-    """Return the type of a list."""
     return Type("list", element)
 
 

@@ -44,7 +44,6 @@ PLAIN = frozenset((str, int, float, bool))
 
 
 def spend(frame: Frame, steps: int) -> None:
-    """Subtract steps from the remaining ones of the evaluation."""
     frame[STEPS] -= steps
     if frame[STEPS] < 0:
         raise StepsExceeded(f"the rule takes more than {MOST_STEPS:,} steps")
@@ -177,7 +176,6 @@ def has_key(container: dict[Any, Any], key: Any) -> bool:
 
 
 def element(frame: Frame, container: Any, index: Any) -> Any:
-    """``container[index]``"""
     kind = kind_of(container)
     if kind == "map":
         if has_key(container, index):

@@ -56,12 +56,10 @@ class AuditConfig:
         section.end()
 
     def error(self, message: str) -> GuardConfigError:
-        """Return an error about the table."""
         return self._root.error(["audit"], message)
 
 
 def _target(section: Section, references: References) -> Target:
-    """Return another place for checkpoints."""
     found = [section.take(kind, _MAKERS[kind]) for kind in KINDS]
     secret: str | None = section.take("secret", lambda value: references.resolve(sections.text(value)))
     section.end()

@@ -155,7 +155,6 @@ class GuardConfig:
 
     @property
     def grants(self) -> list[Grant]:
-        """The grants of all tables."""
         return [self.expose, *self.classes.values(), *self.callers.values()]
 
     def check_units(self, declared: Iterable[Mapping[str, object]]) -> None:

@@ -175,8 +175,7 @@ class Policy:
         return callers.get(caller.token_id) or callers.get(caller.owner) or callers.get(caller.principal)
 
     def grants(self, caller: Caller) -> list[Grant]:
-        """Return the grants, all of which must allow a caller's call: everyone's, the class's, the
-        caller's."""
+        """Return the grants of everyone, the class and the caller; all must allow a call."""
         grants = [self.config.expose]
         of_class = self.config.classes.get(caller.caller_class)
         own = self._own_grant(caller)
@@ -234,8 +233,7 @@ class Policy:
         )
 
     def asks(self, verdict: Verdict) -> bool:
-        """Whether a person has to approve a call: because of a rule, or of its risk unless a rule allows
-        it."""
+        """Whether a person has to approve: by a rule, or by the risk unless a rule allows the call."""
         least = self.config.approvals.least
         is_risky = least != NEVER and risks.rank(verdict.risk) >= risks.rank(least)
         return verdict.action == ASK or (is_risky and verdict.action != ALLOW)
@@ -263,8 +261,7 @@ class Policy:
         return True in states and False not in states
 
     def base_risk(self, target: CallTarget) -> str:
-        """Return the risk before any rule: from ``[risk]``, from the tool's declaration, or from its
-        effect."""
+        """Return the risk before any rule: by ``[risk]``, the tool's declaration, or its effect."""
         if target.kind != "tool":
             return risks.NONE
         for patterns, level in self.config.risks:
@@ -273,8 +270,7 @@ class Policy:
         return target.risk or risks.of_effect(target.effect, self.config.unknown_risk)
 
     def _rates(self, caller: Caller, target: CallTarget) -> Iterable[tuple[str, Rate]]:
-        """Yield the rates of a call: for a caller, and for a caller and a tool. The most specific grant
-        wins."""
+        """Yield the rates for a caller, and for a caller and a tool. The most specific grant wins."""
         grants = list(reversed(self.grants(caller)))
         rate = next((grant.rate for grant in grants if grant.rate is not None), self.config.every_caller)
         if rate is not None:
@@ -325,8 +321,7 @@ class Policy:
 
 
 def _is_about_risk(rule: Rule) -> bool:
-    """Whether a rule sets the risk, or reads it in calls: in lists there are no arguments that could change
-    it."""
+    """Whether a rule sets the risk, or reads it in calls: lists have no arguments that could change it."""
     return rule.sets_risk or (rule.reads_risk and rule.config.phase != LIST)
 
 
@@ -394,8 +389,7 @@ def judge(
 
 
 def _acted(rules: Iterable[Rule], values: Mapping[str, Any], risk: str, risk_rule: str) -> Verdict | None:
-    """Return the verdict of the rules whose conditions hold, after the risk is determined; None without
-    any."""
+    """Return the verdict of the rules that apply once the risk is determined; None without any."""
     found: dict[str, Rule] = {}
     for rule in rules:
         action = rule.action

@@ -35,7 +35,6 @@ class Patterns:
 
     @property
     def names(self) -> frozenset[str]:
-        """The exact names."""
         return self._names
 
     def unmatched(self, names: Iterable[str]) -> list[str]:

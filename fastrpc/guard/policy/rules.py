@@ -46,8 +46,7 @@ class Rule:
 
 
 def rule_for(config: RuleConfig, tool: str, schema: Mapping[str, Any] | None) -> Rule:
-    """Return a rule, checked against the schema of a tool's arguments, None if there is no schema. Raises
-    GuardConfigError."""
+    """Return a rule, checked against a tool's schema of arguments if given. Raises GuardConfigError."""
     variables: dict[str, cel.Type] = {"caller": CALLER, "tool": TOOL}
     choices: frozenset[str] = frozenset()
     if config.tools is not None and config.phase != LIST:

@@ -26,8 +26,7 @@ STARTERS = (
 PACKAGE_RUNNERS = "bunx conda dlx mamba npm npx pipx pixi pnpm pnpx poetry uv uvx yarn"
 """Programs that download a package by its name, and run it."""
 SUBCOMMANDS = "bisect difftool exec filter-branch foreach instaweb mergetool rebase run submodule"
-"""Subcommands of git, containers and package managers that run the following words, or pass them to a
-shell."""
+"""Subcommands of git, containers and package managers that run the following words, or have a shell do it."""
 
 INTERPRETERS = frozenset(f"{SHELLS} {LANGUAGES} {STARTERS} {PACKAGE_RUNNERS} {SUBCOMMANDS}".split())
 

@@ -39,8 +39,7 @@ RESERVED = frozenset(KEYWORDS.split())
 
 
 class Word(NamedTuple):
-    """A word: its source, and its value in bash. `is_pattern`: it expands to the names of matching files, or
-    to itself."""
+    """A word: its source, and its value in bash. `is_pattern`: it may expand to the names of files."""
 
     written: str
     text: str
@@ -141,6 +140,5 @@ def _is_program(name: str) -> bool:
 
 
 def _has_tilde(before: str, part: str) -> bool:
-    """Whether a part without quotes may contain a tilde that expands to a folder, as at a word's
-    beginning."""
+    """Whether an unquoted part may contain a tilde that expands to a folder, as at a word's beginning."""
     return "=~" in part or ":~" in part or (part[0] == "~" and (not before or before[-1] in "=:"))

@@ -22,8 +22,7 @@ WORDS = frozenset(("command_name", "word", "number", "string", "raw_string", "co
 
 @functools.cache
 def load() -> Any:
-    """Return a function that makes a parser of bash. Raises ImportError, or ValueError for incompatible
-    versions."""
+    """Return a function that makes bash parsers. Raises ImportError, ValueError for a wrong version."""
     tree_sitter, grammar = importlib.import_module("tree_sitter"), importlib.import_module("tree_sitter_bash")
     return functools.partial(tree_sitter.Parser, tree_sitter.Language(grammar.language()))
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 DIGITS = string.digits
 ANY = string.ascii_letters + DIGITS
-"""For programs without a letter option that writes or runs anything, in GNU's, BSD's and busybox's
-versions."""
+"""For programs that no letter option makes write or run anything, in GNU's, BSD's and busybox's versions."""
 
 
 class Program(NamedTuple):
