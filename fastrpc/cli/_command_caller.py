@@ -105,16 +105,21 @@ class CommandCaller:
             task = self._client.call_tool(
                 tool, given, task=True, timeout_seconds=self._seconds, on_progress=on_progress
             )
-            if task.id:
-                self._feedback.write(f"task {plain(task.id)}")
-            return self.wait_for(task) if waits or task.is_done else 0
+            shown = f"task {plain(task.id)}" if task.id else ""
+            if waits or task.is_done:
+                return self.wait_for(task, shown)
+            self._feedback.write(shown)
+            return 0
         return self._print_result(
             self._client.call_tool(tool, given, timeout_seconds=self._seconds, on_progress=on_progress)
         )
 
-    def wait_for(self, task: SyncRemoteTask) -> int:
-        """Wait for the end of a task; 1 if its result is an error. Ctrl-C cancels the task."""
+    def wait_for(self, task: SyncRemoteTask, shown: str = "") -> int:
+        """Wait for the end of a task; 1 if its result is an error. Ctrl-C cancels the task, from the moment
+        on at which its id is `shown`."""
         try:
+            if shown:
+                self._feedback.write(shown)
             result = task.wait(timeout_ms=self._seconds * 1000, on_change=self._feedback.on_task)
         except KeyboardInterrupt:
             task.cancel()

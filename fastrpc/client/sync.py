@@ -12,6 +12,7 @@ the next one. Calls from several threads run one at a time.
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from functools import wraps
 from time import monotonic
@@ -368,15 +369,33 @@ class SyncListening:
 
 
 def _run_or_cancel(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end. Ctrl-C cancels it, and with it its requests."""
+    """Run a coroutine to its end. Ctrl-C cancels it, and with it its requests; a second one ends at once.
+
+    The first must not raise: an exception that is raised while uvloop enters or leaves its loop leaves it in
+    a state in which it neither runs nor closes (as in `asyncio.Runner`)."""
     task = loop.create_task(coroutine)
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        return loop.run_until_complete(task)
+    interrupted = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupted
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted = True
+        task.cancel()
+        loop.call_soon_threadsafe(lambda: None)  # it may be waiting in the system
+
+    signal.signal(signal.SIGINT, interrupt)
     try:
         return loop.run_until_complete(task)
-    except KeyboardInterrupt:
-        if not task.done():
-            task.cancel()
-            loop.run_until_complete(asyncio.wait({task}))
-        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if interrupted:
+            raise KeyboardInterrupt
 
 
 def _in_thread(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> Result:

@@ -290,6 +290,39 @@ with Client.sync(sys.argv[1:], version="2025-11-25") as client:
 """
 
 
+INTERRUPTED_LOOP = """
+import asyncio, os, signal, sys
+from fastrpc import Client
+
+async def interrupted():
+    os.kill(os.getpid(), signal.SIGINT)
+    print("not raised here")
+    await asyncio.sleep(40)
+
+with Client.sync(sys.argv[1:], version="2025-11-25") as client:
+    for _ in range(2):
+        try:
+            client._run(interrupted())
+        except KeyboardInterrupt:
+            print(client.call_tool("echo", {"text": "goes on"}).text)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+
+
+def test_ctrl_c_does_not_raise_inside_the_loop_which_can_be_used_again(
+    command: list[str], tmp_path: Path
+) -> None:
+    """What is raised while uvloop begins to run leaves a loop that neither runs nor closes."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_LOOP, *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.stdout, done.stderr) == ("not raised here\ngoes on\n" * 2, "")
+
+
 def test_a_signal_that_comes_just_before_the_client_waits_is_heard(
     command: list[str], tmp_path: Path
 ) -> None:
