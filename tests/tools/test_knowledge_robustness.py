@@ -133,9 +133,8 @@ def test_a_writer_waits_for_others_as_long_as_the_kind_of_database_says(
 ) -> None:
     """However short SQLite's own patience is."""
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
-    monkeypatch.setattr(KNOWLEDGE, "wait_seconds", 60.0)
     path = f"{tmp_path}/store.sqlite3"
-    store = Entries(open_database(f"sqlite:///{path}", KNOWLEDGE))
+    store = Entries(open_database(f"sqlite:///{path}", KNOWLEDGE._replace(wait_seconds=60.0)))
     other = sqlite.connect(path)
     other.execute("BEGIN IMMEDIATE")
     with ThreadPoolExecutor(1) as pool:
