@@ -29,23 +29,19 @@ def main(arguments: list[str]) -> int:
     options.add_argument(
         "targets", metavar="TARGET", nargs="+", help="what the servers serve: file.py, module"
     )
-    options.add_argument(
-        "--database",
-        metavar="URL",
-        help="where tasks are: postgresql://… or sqlite:///PATH (FASTRPC_TASKS_DATABASE, also for a URL with "
+    options.option(
+        "--database URL",
+        "where tasks are: postgresql://… or sqlite:///PATH (FASTRPC_TASKS_DATABASE, also for a URL with "
         "a password)",
     )
-    options.add_argument(
-        "--tasks", metavar="N", type=int, default=PLACES, help=f"tasks that run at once ({PLACES})"
-    )
-    options.add_argument("--name", metavar="NAME", help="the servers' name, if they are started with --name")
-    options.add_argument("--cwd", metavar="DIR", help="change to the folder DIR first")
-    options.add_argument(
-        "--drain-seconds",
-        metavar="N",
+    options.option("--tasks N", f"tasks that run at once ({PLACES})", type=int, default=PLACES)
+    options.option("--name NAME", "the servers' name, if they are started with --name")
+    options.option("--cwd DIR", "change to the folder DIR first")
+    options.option(
+        "--drain-seconds N",
+        f"wait so long for running tasks at the end ({DRAIN_SECONDS:g})",
         type=float,
         default=DRAIN_SECONDS,
-        help=f"wait so long for running tasks at the end ({DRAIN_SECONDS:g})",
     )
     chosen = options.parse(arguments)
     if chosen.tasks < 1:
@@ -53,13 +49,13 @@ def main(arguments: list[str]) -> int:
     enter(chosen.cwd)
     settings = configuration(targets=chosen.targets)
     settings.export(os.environ)
-    if chosen.database:
-        _take_database(chosen.database)
     from fastrpc.storage import StorageError
     from fastrpc.tasks.fleet import WorkerTransport
 
-    server = assemble(chosen.targets, settings, name=chosen.name)
     try:
+        if chosen.database:
+            _take_database(chosen.database)
+        server = assemble(chosen.targets, settings, name=chosen.name)
         server.run(transport=WorkerTransport(server, chosen.tasks), drain_seconds=chosen.drain_seconds)
     except StorageError as error:
         raise UsageError(str(error)) from None
@@ -68,7 +64,10 @@ def main(arguments: list[str]) -> int:
 
 def _take_database(url: str) -> None:
     """Use a database whose URL is on the command line, which every user of the machine can read. Raises
-    UsageError for one with a password."""
-    if ":" in url.partition("://")[2].partition("@")[0].partition("/")[0] and "@" in url:
+    StorageError for what is no URL of a database, UsageError for one with a password."""
+    from fastrpc.storage.urls import place_of
+    from fastrpc.tasks.kind import TASKS
+
+    if place_of(url, TASKS).secrets:
         raise UsageError("--database: a URL with a password belongs into FASTRPC_TASKS_DATABASE")
     os.environ["FASTRPC_TASKS_DATABASE"] = url

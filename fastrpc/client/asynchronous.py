@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from time import monotonic
 
 from fastrpc import diagnostics
 from fastrpc._core.call_result import CallResult
@@ -475,14 +474,9 @@ class AsyncClient(ToolCaller, ServerFacts):
     async def _entries(self, method: str, member: str) -> AsyncIterator[Described]:
         """Yield the entries of a list, as far as it is followed (`FollowedPages`). Raises ClientError."""
         pages = FollowedPages(method, "the server", self._max_seconds)
-        params: dict[str, Any] | None = {}
-        while params is not None:
-            began = monotonic()
-            result = await self.request(method, params)
-            took = monotonic() - began
-            for entry in entries_of(method, result, member, self._left_out):
+        async for page in pages.read_by(self.request):
+            for entry in entries_of(method, page, member, self._left_out):
                 yield Described(entry)
-            params = pages.next(result, took)
 
     def _left_out(self, text: str) -> None:
         self._log.write(f"the server's {text}")

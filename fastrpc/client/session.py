@@ -252,10 +252,8 @@ class Session:
 
     async def _learn_tools(self) -> None:
         """List all tools, so that the transport learns their headers. Raises ClientError."""
-        pages = FollowedPages("tools/list", self._peer)
-        params: dict[str, Any] | None = {}
-        while params is not None:
-            params = pages.next(await self._request("tools/list", params))
+        async for _ in FollowedPages("tools/list", self._peer).read_by(self._request):
+            pass
 
     async def _request(
         self, method: str, params: dict[str, Any] | None, **options: Unpack[RequestOptions]

@@ -479,18 +479,11 @@ async def list_tasks(client: AsyncClient) -> list[RemoteTask]:
         raise TasksUnsupported(f"{STATELESS} has no list of tasks: keep their ids, and use task(id)")
     _require(client, "list")
     pages = FollowedPages("tasks/list", "the server", client._max_seconds)
-    params: dict[str, Any] | None = {}
-    tasks: list[RemoteTask] = []
-    while params is not None:
-        began = monotonic()
-        found = await client.request("tasks/list", params)
-        took = monotonic() - began
-        tasks += [
-            RemoteTask(client, _checked("tasks/list: tasks", each))
-            for each in objects("tasks/list", found, "tasks")
-        ]
-        params = pages.next(found, took)
-    return tasks
+    return [
+        RemoteTask(client, _checked("tasks/list: tasks", each))
+        async for page in pages.read_by(client.request)
+        for each in objects("tasks/list", page, "tasks")
+    ]
 
 
 def extension_of(session: Session) -> dict[str, Any]:

@@ -7,11 +7,14 @@ and the end is logged. Costs nothing for a list of one page.
 
 from __future__ import annotations
 
+from time import monotonic
+
 from fastrpc import diagnostics
 from fastrpc.quotas import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from typing import Any
 
 MOST_PAGES = 1000
@@ -31,6 +34,18 @@ class FollowedPages:
         self._pages = 0
         self._size = 0
         self._cursors: set[int] = set()
+
+    async def read_by(
+        self, request: Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the result of each page, which ``request(method, params)`` returns. Raises what it raises."""
+        params: dict[str, Any] | None = {}
+        while params is not None:
+            began = monotonic()
+            result = await request(self._method, params)
+            took = monotonic() - began
+            yield result
+            params = self.next(result, took)
 
     def next(self, result: dict[str, Any], took: float = 0) -> dict[str, Any] | None:
         """Return the params of the request for the page after this result, which took so many seconds; None:

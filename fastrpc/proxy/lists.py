@@ -31,18 +31,14 @@ async def read_list(
     is over; if the list `is_needed`, RemoteError, UnreadableAnswer and InvalidAnswer too."""
     listed: dict[str, dict[str, Any]] = {}
     pages = FollowedPages(method, "the upstream server")
-    params: dict[str, Any] | None = {}
     with TimeLimit(seconds, lambda: ToolError(f"{method} is not answered within {seconds:g} s")):
-        while params is not None:
-            try:
-                result = await client.request(method, params)
-                listed.update((raw[key], raw) for raw in entries_of(method, result, member, log))
-            except (UpstreamError, UnreadableAnswer, InvalidAnswer) as error:
-                if isinstance(error, UpstreamError) and error.code == MethodNotFound.code:
-                    break  # for example resources without templates
+        try:
+            async for page in pages.read_by(client.request):
+                listed.update((raw[key], raw) for raw in entries_of(method, page, member, log))
+        except (UpstreamError, UnreadableAnswer, InvalidAnswer) as error:
+            # Where there is no such method, there are for example resources without templates.
+            if not isinstance(error, UpstreamError) or error.code != MethodNotFound.code:
                 if is_needed:
                     raise
                 log(f"{method} is left out: {error}")
-                break
-            params = pages.next(result)
     return listed

@@ -340,6 +340,7 @@ def test_the_command_line_refuses_a_password_and_a_number_below_one(tmp_path: Pa
     (tmp_path / "server.py").write_text(SERVER)
     for options, said in (
         (["--database", "postgresql://me:hidden@db/tasks"], "belongs into FASTRPC_TASKS_DATABASE"),
+        (["--database", "postgresql://me@db/tasks?password=hidden"], "belongs into FASTRPC_TASKS_DATABASE"),
         (["--tasks", "0"], "expected a number from 1 up"),
         (["--database", "mysql://db/tasks"], "expected sqlite:///PATH or postgresql://"),
     ):
