@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.child_processes import gone
-from support.stdio import STATELESS_META, serve
-from support.task_client import EXTENSION
+from support.stdio import serve
+from support.task_host import TaskHost, begun_in
 from support.waiting import eventually
 
 SERVER = '''
@@ -62,44 +61,16 @@ if __name__ == "__main__":
 '''
 
 
-META = {
-    **STATELESS_META,
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {EXTENSION: {}}},
-}
-
-
-class Host:
-    """One server's process, and a client of it."""
+class Host(TaskHost):
+    """A server in a folder, which can be killed."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         environment = {**os.environ, "FASTRPC_STATE_DIR": str(folder / "state")}
         path = folder / "server.py"
-        self.server = stack.enter_context(serve(command=[sys.executable, str(path)], environment=environment))
+        super().__init__(
+            stack.enter_context(serve(command=[sys.executable, str(path)], environment=environment))
+        )
         self.pid = self.server.process.pid
-
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.server.request(method, {**params, "_meta": META})["result"]
-        return found
-
-    def begin(self, tool: str) -> str:
-        id: str = self.ask("tools/call", name=tool, arguments={})["taskId"]
-        return id
-
-    def get(self, id: str) -> dict[str, Any]:
-        return self.ask("tasks/get", taskId=id)
-
-    def until(self, id: str, *states: str) -> dict[str, Any]:
-        found: list[dict[str, Any]] = []
-
-        def is_there() -> bool:
-            found.append(self.get(id))
-            return found[-1]["status"] in states
-
-        eventually(is_there)
-        return found[-1]
-
-    def ended(self, id: str) -> dict[str, Any]:
-        return self.until(id, "completed", "failed", "cancelled")
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
@@ -119,8 +90,7 @@ class Shop:
 
     def runs(self, name: str) -> list[int]:
         """The processes in which this work was begun, in order."""
-        path = self.folder / name
-        return [int(line) for line in path.read_text().split()] if path.exists() else []
+        return begun_in(self.folder, name)
 
     def let_go(self) -> None:
         (self.folder / "go").touch()

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 from support.child_processes import gone, is_alive
-from support.stdio import STATELESS_META, Process, serve
-from support.task_client import EXTENSION, TaskClient
+from support.stdio import Process, serve
+from support.task_client import TaskClient
+from support.task_host import META, TaskHost, begun_in
 from support.waiting import eventually, until
 
 from fastrpc import Server
@@ -76,42 +77,6 @@ if __name__ == "__main__":
     app.run()
 '''
 
-META = {
-    **STATELESS_META,
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {EXTENSION: {}}},
-}
-
-
-class Host:
-    """One server's process, and a client of it."""
-
-    def __init__(self, server: Process) -> None:
-        self.server = server
-
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.server.request(method, {**params, "_meta": META})["result"]
-        return found
-
-    def begin(self, tool: str, **arguments: Any) -> str:
-        id: str = self.ask("tools/call", name=tool, arguments=arguments)["taskId"]
-        return id
-
-    def get(self, id: str) -> dict[str, Any]:
-        return self.ask("tasks/get", taskId=id)
-
-    def until(self, id: str, *states: str) -> dict[str, Any]:
-        found: list[dict[str, Any]] = []
-
-        def is_there() -> bool:
-            found.append(self.get(id))
-            return found[-1]["status"] in states
-
-        eventually(is_there)
-        return found[-1]
-
-    def ended(self, id: str) -> dict[str, Any]:
-        return self.until(id, "completed", "failed", "cancelled")
-
 
 class Fleet:
     """The folder of a server, its database, and its processes."""
@@ -131,16 +96,15 @@ class Fleet:
         line = [sys.executable, *command, place]
         return self._stack.enter_context(serve(command=line, environment=self._environment))
 
-    def host(self) -> Host:
-        return Host(self._start())
+    def host(self) -> TaskHost:
+        return TaskHost(self._start())
 
     def worker(self) -> Process:
         return self._start("-m", "fastrpc", "worker")
 
     def runs(self, name: str) -> list[int]:
         """The processes in which this work was begun, in order."""
-        path = self.folder / name
-        return [int(line) for line in path.read_text().split()] if path.exists() else []
+        return begun_in(self.folder, name)
 
     def let_go(self) -> None:
         (self.folder / "go").touch()
