@@ -448,7 +448,7 @@ cdef void put_line(
 
 
 cdef void put_text(Lines* lines, const char* name, Slice text, bint as_json) noexcept nogil:
-    """Write a member whose value is a text, or a column without a space in it."""
+    """Write a text: in JSON as the member `name`, otherwise as a column, with its spaces escaped."""
     begin_field(lines, name, as_json)
     if not text.size:
         put_none(lines, as_json)

@@ -130,9 +130,10 @@ cdef class Plan:
         result that it makes no text of. `load_content` imports `fastrpc._core.content_blocks`; in a form that
         is not that of texts it writes lists of blocks alone.
 
-        ``guard(call)`` decides about a call whose arguments are bound, unless it is a `Gate` that allows it
-        before; ``around(call)`` calls the function in the connection's place; both are handed a `CallInfo`.
-        ``recheck(call)`` raises if what is around has made another call of it than the guard has allowed.
+        ``guard(call)`` is called with a `CallInfo` once the arguments are bound; if it is a `Gate` that
+        allows the call by itself, it is not called. ``around(call)``, also with a `CallInfo`, calls the
+        function instead of the connection. ``recheck(call)`` raises if ``around`` has changed the call into
+        one that the guard has not allowed.
         The prefixes and `hides_failures` are those of `fastrpc.tool_style.ToolStyle`.
         """
         cdef Py_ssize_t at

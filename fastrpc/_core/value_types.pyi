@@ -43,7 +43,7 @@ class OneOf(ValueType):
     def __init__(self, types: Iterable[ValueType]) -> None: ...
 
 class ListOf(ValueType):
-    """A list whose items are of one type."""
+    """Converts the items of a list, which all have one type."""
 
     def __init__(self, items: ValueType) -> None: ...
 

@@ -120,7 +120,7 @@ cdef class OneOf(ValueType):
 
 
 cdef class ListOf(ValueType):
-    """A list whose items are of one type. It is returned itself if nothing in it has to change."""
+    """Converts the items of a list, which all have one type. Returns the list itself if no item changes."""
 
     cdef ValueType items
 

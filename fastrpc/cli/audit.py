@@ -342,8 +342,8 @@ def _earliest(name: segments.SegmentName) -> str:
 
 
 def _changed(folder: str, name: segments.SegmentName) -> str:
-    """Return an upper bound for the time of a segment's last change, whose resolution may be coarse; "" if
-    retention has dropped it meanwhile."""
+    """Return the latest time at which a segment may have been changed: file times may be coarse. Return "" if
+    retention has removed the segment meanwhile."""
     try:
         changed = os.stat(os.path.join(folder, name.file)).st_mtime
     except OSError:

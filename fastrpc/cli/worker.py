@@ -63,8 +63,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _take_database(url: str) -> None:
-    """Use a database whose URL is on the command line, which every user of the machine can read. Raises
-    StorageError for what is no URL of a database, UsageError for one with a password."""
+    """Use the database at a URL of the command line. Raises StorageError for what is no URL of a database,
+    and UsageError for one with a password: every user of the machine can read the command line."""
     from fastrpc.storage.urls import place_of
     from fastrpc.tasks.kind import TASKS
 

@@ -315,7 +315,8 @@ class AsyncClient(ToolCaller, ServerFacts):
         on_progress: OnNotification | None,
         meta: dict[str, Any] | None,
     ) -> CallResult:
-        """Make a call, or continue one whose `result` requests input. Raises ClientError."""
+        """Send tools/call, have the handlers answer what the server asks, and return the result. `result`:
+        the InputRequiredResult that was received already. Raises ClientError."""
         params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
         if meta is not None:
             params["_meta"] = meta

@@ -4,9 +4,9 @@
         print(name, entry.expanded().command)
 
 The servers are members of ``mcpServers`` (most clients) or ``servers`` (VS Code); comments and trailing
-commas are allowed. Variables (`fastrpc.client.variables`) are replaced by `ServerEntry.expanded`, so that an
-entry whose variable is not set does not affect the others. What says which tools may be used is honoured or
-refused; other unknown members are not read. Reads one regular file; starts no server.
+commas are allowed. `ServerEntry.expanded` replaces variables (`fastrpc.client.variables`), so an entry with a
+variable that is not set does not affect the others. A member that restricts tools is applied, or its entry is
+refused; other unknown members are ignored. Reads one regular file; starts no server.
 """
 
 from __future__ import annotations

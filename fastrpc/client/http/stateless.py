@@ -149,7 +149,7 @@ class StatelessCarrier(Carrier):
 
 
 def check_marks(schema: Any) -> None:
-    """Raise ValueError for an input schema whose invalid ``x-mcp-header`` makes clients ignore the tool."""
+    """Raise ValueError if the input schema has an invalid ``x-mcp-header``: clients must ignore the tool."""
     seen: set[str] = set()
     waiting: list[tuple[Any, bool]] = [(schema, False)]  # each with: can it be an argument
     at_root = True

@@ -210,8 +210,8 @@ class Wire:
     def post_at_once(
         self, lines: bytes, body: bytes, on_settled: Callable[[Response], object] | None, context: object
     ) -> Response | None:
-        """Write a POST to an idle connection; return its response, which is handed to `on_settled` or waited
-        for by `Response.settled`. Return None if no connection is idle, and with OAuth, whose token may have
+        """Write a POST to an idle connection, and return its response, which calls `on_settled` or is awaited
+        by `Response.settled`. Return None if no connection is idle, or if there is OAuth: its token may have
         to be renewed first. `lines`: of `header_lines`. Raises what the user's function for tokens raises."""
         if self._pool is None or self.oauth is not None:
             return None
