@@ -8,7 +8,7 @@ named here.
 
 from __future__ import annotations
 
-from fastrpc.definitions.handler import RUNS, Handler, clean_docstring, docstring_of, made
+from fastrpc.definitions.handler import RUNS, Handler, clean_docstring, docstring_of, is_async, made
 from fastrpc.errors import DefinitionError
 from fastrpc.protocol.versions import known
 from fastrpc.schema import describe
@@ -106,12 +106,7 @@ class Tool(Handler):
             function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
         )
         self.max_memory = max_memory
-        if run not in RUNS or max_memory is not None:
-            from fastrpc.definitions import offloaded
-
-            offloaded.check_memory(self)
-            if run not in RUNS:
-                offloaded.offload(self)
+        self._offload()
         function = self.function
         self.description = clean_docstring(docstring_of(function) if description is None else description)
         self.title = title
@@ -130,6 +125,16 @@ class Tool(Handler):
         self.after_seconds = after_seconds
         self._check_options()
         self.describe_early()
+
+    def _offload(self) -> None:
+        """Have the function called in a process or on an Executor, if `run` says so. Raises
+        DefinitionError."""
+        if self.run not in RUNS or self.max_memory is not None:
+            from fastrpc.definitions import offloaded
+
+            offloaded.check_memory(self)
+            if self.run not in RUNS:
+                offloaded.offload(self)
 
     def _runs_elsewhere(self) -> bool:
         from fastrpc.definitions.offloaded import is_executor
@@ -232,6 +237,9 @@ class Tool(Handler):
 
         bound = copy(self)
         bound.function = function
+        bound.is_async = is_async(function)
+        bound._check_run()
+        bound._offload()
         bound._signature = None
         bound.describe_early()
         return bound

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +20,7 @@ from support.stdio import STATELESS_META, serve
 from support.task_client import TaskClient
 from support.waiting import eventually, until
 
-from fastrpc import Context, DefinitionError, Server, ToolError, loader
+from fastrpc import Context, DefinitionError, Server, ToolError, loader, tool
 from fastrpc.definitions import offloaded
 from fastrpc.definitions.tool import Tool
 from fastrpc.protocol.versions import STATELESS
@@ -529,6 +531,44 @@ def test_a_thread_pool_runs_a_tool() -> None:
             "content": [{"type": "text", "text": "refused there"}],
             "isError": True,
         }
+
+
+def test_an_executor_runs_the_methods_that_a_class_marks() -> None:
+    with ThreadPoolExecutor(1, "of-the-executor") as executor:
+
+        class Marked:
+            @tool(run=executor, effect="read")
+            def where(self) -> str:
+                """Say which thread this is."""
+                return threading.current_thread().name
+
+        app = Server("x")
+        app.add_tool(Marked().where)
+        assert call(app, "where")["content"][0]["text"].startswith("of-the-executor")
+
+
+def test_a_method_is_called_as_what_it_is_not_as_what_was_marked() -> None:
+    """A decorator over `@tool` that copies the attributes of a function makes it another kind of function."""
+
+    def awaited(function: Any) -> Any:
+        @functools.wraps(function)
+        async def call_it(self: Any) -> str:
+            await asyncio.sleep(0)
+            return str(function(self))
+
+        return call_it
+
+    class Marked:
+        @awaited
+        @tool(effect="read")
+        def what(self) -> str:
+            """Say what this is."""
+            return "a coroutine function"
+
+    app = Server("x")
+    app.add_tool(Marked().what)
+    assert call(app, "what")["content"][0]["text"] == "a coroutine function"
+    assert app.runtime.plans.tools["what"].is_async
 
 
 def test_a_process_pool_runs_a_tool() -> None:
