@@ -343,11 +343,10 @@ def call_deferred(plan: Plan, info: CallInfo, decision: Awaitable[Any], began: i
 
 
 def _drop(decision: Any) -> None:
-    """End the awaitable of a guard's decision that is not awaited: the call has been refused or cancelled."""
-    for name in ("close", "cancel"):  # of a coroutine, of a future
-        if hasattr(decision, name):
-            getattr(decision, name)()
-            return
+    """Close the coroutine of a guard's decision that is not awaited: the call has been refused or cancelled.
+    A future stays as it is: other calls may wait for it."""
+    if hasattr(decision, "send"):
+        decision.close()
 
 
 def outcome_of(error: BaseException) -> str:

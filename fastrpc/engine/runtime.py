@@ -102,21 +102,23 @@ class Runtime(SharedState):
     async def leave(self) -> None:
         """If the last connection has closed: leave the lifespans and upstream servers, and log the failures
         that were only counted. Bounded in time."""
-        if "tasks" in self.__dict__ and not any(each.makes_tasks for each in self.dispatchers):
-            await self.tasks.leave()  # the first, since it closes the connections of the tasks' calls
-        live = list(self.upstreams.to_leave()) if self.has_upstreams or self.lifespan is not None else []
-        if not self.dispatchers and "tool_processes" in self.__dict__:
-            live.append(self.__dict__["tool_processes"])
-        if live:
-            import asyncio
+        try:
+            if "tasks" in self.__dict__ and not any(each.makes_tasks for each in list(self.dispatchers)):
+                await self.tasks.leave()  # the first, since it closes the connections of the tasks' calls
+        finally:
+            live = list(self.upstreams.to_leave()) if self.has_upstreams or self.lifespan is not None else []
+            if not self.dispatchers and "tool_processes" in self.__dict__:
+                live.append(self.__dict__["tool_processes"])
+            if live:
+                import asyncio
 
-            for _ in range(60):  # what was cancelled may still use it
-                if self.calls.count == 0:
-                    break
-                await asyncio.sleep(0.005)
-            await asyncio.gather(*(thing.leave() for thing in live))
-        if not self.dispatchers:
-            diagnostics.finish()
+                for _ in range(60):  # what was cancelled may still use it
+                    if self.calls.count == 0:
+                        break
+                    await asyncio.sleep(0.005)
+                await asyncio.gather(*(thing.leave() for thing in live))
+            if not self.dispatchers:
+                diagnostics.finish()
 
     # --- parts that a server makes when a client first needs them: a start imports none of them ---------
 
