@@ -34,8 +34,9 @@ from fastrpc.storage.settings import GUARD_DATABASE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import TypeVar
 
-    from fastrpc.guard.approvals.asking import Approvals, CallToApprove
+    from fastrpc.guard.approvals.asking import Approvals
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
     from fastrpc.guard.approvals.webhook import Webhook
     from fastrpc.guard.audit.calls import CallAudit
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
     from fastrpc.transports.http.issuers import PrincipalOf
     from fastrpc.transports.http.token_source import TokenSource
+
+    Of = TypeVar("Of")
+    """The call that waits for an approval, or the caller of one without a call."""
 
     Stamp = tuple[int, int, int, int] | None
 
@@ -100,18 +104,22 @@ class GuardedServing:
         audit = audit_for(self.config)
         webhook = webhook_for(self.config, database)
 
-        def on_event(event: str, of: CallToApprove | Caller, approval: Approval) -> None:
-            if audit is not None:
-                note = audit.gate if isinstance(of, Caller) else audit.approval
-                note(event, of, approval)  # type: ignore[arg-type]
-            if event != "used":
-                webhook.send(event, approval)
+        def noted_by(
+            note: Callable[[str, Of, Approval], object] | None,
+        ) -> Callable[[str, Of, Approval], None]:
+            def on_event(event: str, of: Of, approval: Approval) -> None:
+                if note is not None:
+                    note(event, of, approval)
+                if event != "used":
+                    webhook.send(event, approval)
+
+            return on_event
 
         @cache
         def approvals() -> Approvals:
             from fastrpc.guard.approvals.asking import Approvals  # imports asyncio
 
-            return Approvals(server.name, database.open, on_event)
+            return Approvals(server.name, database.open, noted_by(audit.approval if audit else None))
 
         guard = Guard(
             policy,
@@ -125,7 +133,11 @@ class GuardedServing:
         count_budgets(guard, server, self.config)
         guard.install(server)
         server.runtime.gates = Gates(
-            server.name, approvals, callers.of, lambda: guard.policy.config.approvals, on_event
+            server.name,
+            approvals,
+            callers.of,
+            lambda: guard.policy.config.approvals,
+            noted_by(audit.gate if audit else None),
         )
         if self.config.counts_requests:
             from fastrpc.guard.requests import EveryRequest

@@ -343,7 +343,7 @@ class Approvals:
         from fastrpc.time_limit import TimeLimit
 
         name, seconds = asked.call.name, asked.config.timeout_seconds
-        if asked.verdict.risk == risks.CRITICAL or asked.config.approvers:
+        if risks.is_critical(asked.verdict.risk) or asked.config.approvers:
             raise ApprovalRejected(
                 f"{name} cannot be approved through the client that calls it", asked.version
             )

@@ -344,7 +344,7 @@ def _why_not_allowed(approval: Approval, decision: ApprovalDecision) -> str:
     """Return why a decision is not allowed, "" if it is. A critical call needs a person and a channel other
     than the caller's; if the policy names approvers, the person must be one of them."""
     by, edited = person(decision.by), decision.edited_arguments
-    if risks.rank(approval.risk) >= risks.rank(risks.CRITICAL):
+    if risks.is_critical(approval.risk):
         if decision.channel == CLIENT:
             return (
                 "a critical call cannot be approved in its own client: use 'fastrpc approvals' or the webhook"

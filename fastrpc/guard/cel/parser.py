@@ -91,12 +91,14 @@ class _Parser:
         return left
 
     def joined(self, operator: Token, left: syntax.Node, right: syntax.Node) -> syntax.Node:
+        if isinstance(left, syntax.Logical) and left.operator == operator.text:
+            left.end, left.at = right.end, operator.start
+            left.parts.append(right)
+            return self.made(left, max(left.height, 1 + right.height))
         span = left.start, right.end, operator.start
-        if operator.text not in ("&&", "||"):
-            return self.made(syntax.Binary(*span, operator.text, left, right))
-        is_chain = isinstance(left, syntax.Logical) and left.operator == operator.text
-        parts = [*left.children()] if is_chain else [left]
-        return self.made(syntax.Logical(*span, operator.text, [*parts, right]))
+        if operator.text in ("&&", "||"):
+            return self.made(syntax.Logical(*span, operator.text, [left, right]))
+        return self.made(syntax.Binary(*span, operator.text, left, right))
 
     def unary(self) -> syntax.Node:
         operators = []
@@ -225,8 +227,8 @@ class _Parser:
             entries.append((key, self.expression()))
         return self.made(syntax.MapLiteral(start, self.next().end, start, entries))
 
-    def made(self, node: Made) -> Made:
-        node.height = 1 + max((child.height for child in node.children()), default=0)
+    def made(self, node: Made, height: int = 0) -> Made:
+        node.height = height or 1 + max((child.height for child in node.children()), default=0)
         if node.height > MOST_LEVELS:
             raise _too_deep(self.source, node.at)
         return node
