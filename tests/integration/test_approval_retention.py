@@ -25,7 +25,6 @@ from fastrpc.guard.approvals.store import (
     ApprovalStore,
     Question,
     new_approval,
-    row_of,
 )
 from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.references import References
@@ -152,7 +151,7 @@ def fill(database_url: str, count: int) -> None:
     with database.changing() as connection:
         for number in range(count):
             made = new_approval(question(f"tool{number}"), NOW)
-            connection.execute(insert(table), row_of(made))
+            connection.execute(insert(table), vars(made))
     database.close()
 
 
