@@ -160,13 +160,14 @@ import sys
 from fastrpc.guard.approvals import retention
 from fastrpc.guard.approvals.store import ApprovalStore
 from fastrpc.guard.policy.approval_config import ApprovalConfig
+from fastrpc.guard.policy.sections import Section
 from fastrpc.storage.database import Database
 retention.AT_ONCE = 20
 retention.PAUSE_SECONDS = 0.01
 store = ApprovalStore(Database(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
-print(retention.remove_all(store, ApprovalConfig(None, None)), flush=True)
+print(retention.remove_all(store, ApprovalConfig(Section("", {}, {}), None)), flush=True)
 """
 
 

@@ -187,7 +187,7 @@ def _read(body: bytes) -> dict[str, Any]:
     try:
         said = json.loads(body)
     except ValueError:
-        raise DecisionRefused(400, "expected a JSON object") from None
+        said = None
     if not isinstance(said, dict):
         raise DecisionRefused(400, "expected a JSON object")
     for name, value in said.items():
