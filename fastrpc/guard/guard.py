@@ -470,7 +470,7 @@ class Schemas(Mapping[str, Mapping[str, Any]]):
         found = self._tools.get(name)
         if found is None:
             raise KeyError(name)
-        return found.signature.input_schema
+        return self._declared(found)
 
     def __iter__(self) -> Iterator[str]:
         return iter([tool.name for tool in self._tools])
@@ -478,26 +478,18 @@ class Schemas(Mapping[str, Mapping[str, Any]]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    @staticmethod
+    def _declared(tool: Any) -> Mapping[str, Any]:
+        schema: Mapping[str, Any] = tool.signature.input_schema
+        return schema
 
-class Costs(Mapping[str, Mapping[str, float]]):
-    """The current costs of a server's tools, for those that declare costs."""
 
-    def __init__(self, server: Server) -> None:
-        server.load_tools()
-        self._tools = server.registries.tools
+class Costs(Schemas):
+    """The current costs of a server's tools, {} for a tool that declares none."""
 
-    def __getitem__(self, name: str) -> Mapping[str, float]:
-        found = getattr(self._tools.get(name), "costs", None)
-        if found is None:
-            raise KeyError(name)
-        costs: Mapping[str, float] = found
-        return costs
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([tool.name for tool in self._tools if getattr(tool, "costs", None) is not None])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
+    @staticmethod
+    def _declared(tool: Any) -> Mapping[str, float]:
+        return getattr(tool, "costs", None) or {}
 
 
 def _why(call: CallInfo, verdict: Verdict) -> str:

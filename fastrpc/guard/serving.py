@@ -26,7 +26,7 @@ from fastrpc.guard.guard import Costs, Guard, Schemas
 from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.config import Grant, GuardConfig
 from fastrpc.guard.policy.decisions import Policy
-from fastrpc.guard.policy.sections import GuardConfigError
+from fastrpc.guard.policy.sections import GuardConfigError, Section
 from fastrpc.regular_files import stamp_of
 from fastrpc.storage.kinds import GUARD
 from fastrpc.storage.settings import GUARD_DATABASE
@@ -239,7 +239,7 @@ def closed(config: GuardConfig) -> GuardConfig:
     """Return a copy of a configuration that allows nothing."""
     found = copy(config)
     found.version = ""
-    found.expose, found.classes, found.callers, found.rules = Grant(None), {}, {}, []
+    found.expose, found.classes, found.callers, found.rules = Grant(Section("", {}, {})), {}, {}, []
     return found
 
 

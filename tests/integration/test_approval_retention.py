@@ -25,7 +25,6 @@ from fastrpc.guard.approvals.store import (
     ApprovalStore,
     Question,
     new_approval,
-    row_of,
 )
 from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.references import References
@@ -152,7 +151,7 @@ def fill(database_url: str, count: int) -> None:
     with database.changing() as connection:
         for number in range(count):
             made = new_approval(question(f"tool{number}"), NOW)
-            connection.execute(insert(table), row_of(made))
+            connection.execute(insert(table), vars(made))
     database.close()
 
 
@@ -161,13 +160,14 @@ import sys
 from fastrpc.guard.approvals import retention
 from fastrpc.guard.approvals.store import ApprovalStore
 from fastrpc.guard.policy.approval_config import ApprovalConfig
+from fastrpc.guard.policy.sections import Section
 from fastrpc.storage.database import Database
 retention.AT_ONCE = 20
 retention.PAUSE_SECONDS = 0.01
 store = ApprovalStore(Database(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
-print(retention.remove_all(store, ApprovalConfig(None, None)), flush=True)
+print(retention.remove_all(store, ApprovalConfig(Section("", {}, {}), None)), flush=True)
 """
 
 

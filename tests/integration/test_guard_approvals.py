@@ -28,7 +28,7 @@ from fastrpc.client.sync import SyncClient
 from fastrpc.errors import RemoteError
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.description import described
-from fastrpc.guard.approvals.store import ApprovalDecision, ApprovalStore, Question, new_approval, row_of
+from fastrpc.guard.approvals.store import ApprovalDecision, ApprovalStore, Question, new_approval
 from fastrpc.storage.database import Database
 from fastrpc.storage.schema import approvals as table
 
@@ -564,7 +564,7 @@ def fill(folder: Path, count: int) -> None:
                 rule="",
                 reason="",
             )
-            asked.append(row_of(new_approval(question, known.asked_at + number * 1e-4)))
+            asked.append(vars(new_approval(question, known.asked_at + number * 1e-4)))
         connection.execute(insert(table), asked)
     database.close()
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from fastrpc._core.call_info import CallInfo
     from fastrpc.engine.request import Request
-    from fastrpc.guard.approvals.store import Approval, ApprovalStore
+    from fastrpc.guard.approvals.store import Approval
     from fastrpc.guard.approvals.watching import ApprovalWatcher
     from fastrpc.guard.policy.approval_config import ApprovalConfig
     from fastrpc.guard.policy.decisions import Verdict
@@ -77,6 +77,13 @@ class CallToApprove:
     def version(self) -> str:
         return self.call.context.protocol_version
 
+    def rejected(self, message: str, **data: Any) -> ApprovalRejected:
+        return ApprovalRejected(message, self.version, **data)
+
+    def timed_out(self, **data: Any) -> ApprovalTimedOut:
+        message = f"{self.call.name} was not approved within {self.config.timeout_seconds:g} s"
+        return ApprovalTimedOut(message, self.version, **data)
+
     def binding(self, server: str) -> Binding:
         """Raises ApprovalRejected for arguments that no person can be asked about."""
         try:
@@ -90,7 +97,7 @@ class CallToApprove:
                 policy=self.policy,
             )
         except Unbindable as error:
-            raise ApprovalRejected(f"{self.call.name} needs an approval, but {error}", self.version) from None
+            raise self.rejected(f"{self.call.name} needs an approval, but {error}") from None
 
     def extra_params(self) -> str:
         """Return the other params of the request in the form in which they are stored and shown. Raises
@@ -99,9 +106,8 @@ class CallToApprove:
         try:
             return "" if request is None else extra_params.kept(request.method, request.params)
         except Unbindable as error:
-            raise ApprovalRejected(
-                f"{self.call.name} needs an approval, but of what the request says besides: {error}",
-                self.version,
+            raise self.rejected(
+                f"{self.call.name} needs an approval, but of what the request says besides: {error}"
             ) from None
 
     def say_besides(self, kept: str) -> None:
@@ -119,16 +125,15 @@ class CallToApprove:
         """Raise ApprovalRejected if the arguments are no longer those that were hashed and shown: a default
         that calls share may have been changed meanwhile."""
         if self.binding(binding.server).digest != binding.digest:
-            raise ApprovalRejected(
+            raise self.rejected(
                 f"the approval of {self.call.name} is void: its arguments have changed meanwhile",
-                self.version,
                 approval=self.approval,
             )
 
     def confirm_at_start(self, refused: Callable[[BaseException], BaseException]) -> None:
         """Have the call refused if hooks or middleware, which run after the guard, change the approved
         arguments. `refused` is called with the refusal, and returns it."""
-        approved, version = order(canonical(self.call.bound_arguments())), self.version
+        approved = order(canonical(self.call.bound_arguments()))
 
         def confirm() -> None:
             try:
@@ -136,10 +141,9 @@ class CallToApprove:
             except ValueError:
                 is_same = False
             if not is_same:
-                error = ApprovalRejected(
+                error = self.rejected(
                     f"{self.call.name} does not run: a hook or middleware of the server has changed the "
                     "arguments that were approved",
-                    version,
                     approval=self.approval,
                 )
                 raise refused(error)
@@ -158,7 +162,7 @@ class Approvals:
         self._server = server
         self._open = database
         self._on_event = on_event
-        self._kept: tuple[asyncio.AbstractEventLoop, _Kept] | None = None
+        self._kept: tuple[asyncio.AbstractEventLoop, ApprovalWatcher] | None = None
 
     async def __call__(self, asked: CallToApprove) -> dict[str, Any]:
         """Return the arguments, which the approver may have changed, once the call may run.
@@ -173,54 +177,54 @@ class Approvals:
         from fastrpc.storage.errors import StorageError
 
         try:
-            return await self._by_row(await self.kept(), asked, binding)
+            return await self._by_row(await self.watcher(), asked, binding)
         except StorageError as error:
-            raise ApprovalRejected(
-                f"{asked.call.name} needs an approval, which cannot be stored now: {error}", asked.version
+            raise asked.rejected(
+                f"{asked.call.name} needs an approval, which cannot be stored now: {error}"
             ) from None
 
-    async def kept(self) -> _Kept:
-        """Return the store and the watcher of the running event loop. Raises StorageError."""
+    async def watcher(self) -> ApprovalWatcher:
+        """Return the watcher of the running event loop, with its store. Raises StorageError."""
+        from fastrpc.guard.approvals.store import ApprovalStore
+        from fastrpc.guard.approvals.watching import ApprovalWatcher
+
         assert self._open is not None
         loop = asyncio.get_running_loop()
         if self._kept is None or self._kept[0] is not loop:
             database = await asyncio.to_thread(self._open)
-            self._kept = loop, _Kept(database)
+            self._kept = loop, ApprovalWatcher(database, ApprovalStore(database))
         return self._kept[1]
 
     # --- by a row of the database ---------------------------------------------------------------------------
 
-    async def _by_row(self, kept: _Kept, asked: CallToApprove, binding: Binding) -> dict[str, Any]:
+    async def _by_row(
+        self, watcher: ApprovalWatcher, asked: CallToApprove, binding: Binding
+    ) -> dict[str, Any]:
         for _ in range(MOST_ATTEMPTS):
-            approval = await self._asked(kept, asked, binding)
+            approval = await self._asked(watcher, asked, binding)
             if approval.state == "waiting":
-                await self._decided(kept, asked, binding, approval)
-                approval = await kept.watcher.run(kept.store.get, approval.id)
-                if approval.state_at(kept.store.clock()) in ("waiting", "expired"):
-                    raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
+                await self._decided(watcher, asked, binding, approval)
+                approval = await watcher.run(watcher.store.get, approval.id)
+                if approval.state_at(watcher.store.clock()) in ("waiting", "expired"):
+                    raise asked.timed_out(approval=approval.id)
                 self._note(approval.state, asked, approval)
             if approval.state == "rejected":
                 why = f": {approval.comment}" if approval.comment else ""
-                raise ApprovalRejected(
-                    f"{asked.call.name} was not approved by {approval.decided_by}{why}",
-                    asked.version,
-                    approval=approval.id,
-                )
+                text = f"{asked.call.name} was not approved by {approval.decided_by}{why}"
+                raise asked.rejected(text, approval=approval.id)
             if approval.state == "void":
-                raise ApprovalRejected(
-                    f"{approval.id} is void: {approval.comment}", asked.version, approval=approval.id
-                )
+                raise asked.rejected(f"{approval.id} is void: {approval.comment}", approval=approval.id)
             asked.check_current()
-            used = await kept.watcher.run(kept.store.use, approval.id, approval.digest)
+            used = await watcher.run(watcher.store.use, approval.id, approval.digest)
             if used is not None:
                 asked.approval = used.id
                 self._note("used", asked, used)
                 asked.check_unchanged(binding)
                 asked.say_besides(used.extra_params)
                 return dict(json.loads(used.edited_arguments)) if used.edited_arguments else {}
-        raise ApprovalRejected(f"the approvals of {asked.call.name} were used by other calls", asked.version)
+        raise asked.rejected(f"the approvals of {asked.call.name} were used by other calls")
 
-    async def _asked(self, kept: _Kept, asked: CallToApprove, binding: Binding) -> Approval:
+    async def _asked(self, watcher: ApprovalWatcher, asked: CallToApprove, binding: Binding) -> Approval:
         """Return the existing approval for the call, or a new one. Raises TooManyApprovals."""
         from fastrpc.guard.approvals.store import Question, TooManyWaiting
 
@@ -240,7 +244,7 @@ class Approvals:
             extra_params=asked.extra_params(),
         )
         try:
-            found = await kept.watcher.run(kept.store.ask, question)
+            found = await watcher.run(watcher.store.ask, question)
         except TooManyWaiting as error:
             raise TooManyApprovals(str(error), asked.version) from None
         asked.void = found.void
@@ -248,11 +252,13 @@ class Approvals:
             self._note("asked", asked, found.approval)
         return found.approval
 
-    async def _decided(self, kept: _Kept, asked: CallToApprove, binding: Binding, approval: Approval) -> None:
+    async def _decided(
+        self, watcher: ApprovalWatcher, asked: CallToApprove, binding: Binding, approval: Approval
+    ) -> None:
         """Wait until a person has decided. Raises ApprovalTimedOut, and ApprovalPending."""
         from fastrpc.guard.approvals.store import CLIENT, TERMINAL, may_approve
 
-        left = approval.expires_at - kept.store.clock()
+        left = approval.expires_at - watcher.store.clock()
         besides, seconds = approval.extra_params, asked.config.timeout_seconds
         question = form.text(asked.call, asked.verdict, binding.shown, besides, seconds)
         key = form.key_of(binding.digest, besides)
@@ -263,15 +269,15 @@ class Approvals:
         for channel, by, accepts in ways:
             if question is not None and may_approve(approval, by, channel):
                 try:
-                    await self._by_answer(kept, asked, approval, left, accepts(question), by, channel)
+                    await self._by_answer(watcher, asked, approval, left, accepts(question), by, channel)
                 except ToolError:
                     continue  # no person can be asked there
                 return
-        await self._held(kept, asked, approval, left)
+        await self._held(watcher, asked, approval, left)
 
     async def _by_answer(
         self,
-        kept: _Kept,
+        watcher: ApprovalWatcher,
         asked: CallToApprove,
         approval: Approval,
         left: float,
@@ -283,7 +289,7 @@ class Approvals:
         ApprovalTimedOut."""
         from fastrpc.guard.approvals.store import ApprovalDecision, NotWaiting
 
-        answer, others = asyncio.ensure_future(answering), kept.watcher.watch(approval.id)
+        answer, others = asyncio.ensure_future(answering), watcher.watch(approval.id)
         try:
             await self._first_of(asked, approval, (answer, others), left)
             if answer.done():
@@ -291,28 +297,30 @@ class Approvals:
                     answer.result(), by, channel, valid_seconds=asked.config.valid_seconds
                 )
                 try:
-                    await kept.watcher.run(kept.store.decide, approval.id, decision)
+                    await watcher.run(watcher.store.decide, approval.id, decision)
                 except NotWaiting:
                     pass  # another person has decided first
             elif not others.done():
-                raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
+                raise asked.timed_out(approval=approval.id)
         finally:
-            kept.watcher.forget(approval.id, others)
+            watcher.forget(approval.id, others)
             answer.cancel()
             await asyncio.gather(answer, return_exceptions=True)
 
-    async def _held(self, kept: _Kept, asked: CallToApprove, approval: Approval, left: float) -> None:
+    async def _held(
+        self, watcher: ApprovalWatcher, asked: CallToApprove, approval: Approval, left: float
+    ) -> None:
         """Hold the call. Raises ApprovalPending before its client gives up: it has to call again."""
-        hold = min(asked.config.hold_seconds, left) if kept.watcher.count < MOST_HELD else 0.0
-        decided = kept.watcher.watch(approval.id)
+        hold = min(asked.config.hold_seconds, left) if watcher.count < MOST_HELD else 0.0
+        decided = watcher.watch(approval.id)
         try:
             await self._first_of(asked, approval, (decided,), hold)
             if decided.done():
                 return
         finally:
-            kept.watcher.forget(approval.id, decided)
+            watcher.forget(approval.id, decided)
         if hold >= left:
-            raise ApprovalTimedOut(_nobody(asked), asked.version, approval=approval.id)
+            raise asked.timed_out(approval=approval.id)
         raise ApprovalPending(
             "".join(f"{each}. " for each in asked.void)
             + f"{approval.id} is waiting for the approval of a person. "
@@ -344,26 +352,23 @@ class Approvals:
 
         name, seconds = asked.call.name, asked.config.timeout_seconds
         if risks.is_critical(asked.verdict.risk) or asked.config.approvers:
-            raise ApprovalRejected(
-                f"{name} cannot be approved through the client that calls it", asked.version
-            )
+            raise asked.rejected(f"{name} cannot be approved through the client that calls it")
         # a client of 2026-07-28 sends the call again with the answer, and may have changed other params
         shown: str = asked.call.context.once(form.key_of(binding.digest, ""), asked.extra_params)
         question = form.text(asked.call, asked.verdict, binding.shown, shown, seconds)
         if question is None:
-            raise ApprovalRejected(
-                f"{name} needs an approval, but its arguments are too long for a form of the client",
-                asked.version,
+            raise asked.rejected(
+                f"{name} needs an approval, but its arguments are too long for a form of the client"
             )
         try:
             async with TimeLimit(seconds):
                 accepted = await form.accepts(asked.call, form.key_of(binding.digest, shown), question)
         except TimeoutError:
-            raise ApprovalTimedOut(_nobody(asked), asked.version) from None
+            raise asked.timed_out() from None
         except ToolError as error:
-            raise ApprovalRejected(f"{name} needs the approval of a person: {error}", asked.version) from None
+            raise asked.rejected(f"{name} needs the approval of a person: {error}") from None
         if not accepted:
-            raise ApprovalRejected(f"The call of {name} was not approved", asked.version)
+            raise asked.rejected(f"The call of {name} was not approved")
         asked.check_current()
         asked.check_unchanged(binding)
         asked.say_besides(shown)
@@ -371,18 +376,3 @@ class Approvals:
     def _note(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         if self._on_event is not None:
             self._on_event(event, asked, approval)
-
-
-class _Kept:
-    """The store and the watcher of an event loop, created at the first question."""
-
-    def __init__(self, database: Database) -> None:
-        from fastrpc.guard.approvals.store import ApprovalStore
-        from fastrpc.guard.approvals.watching import ApprovalWatcher
-
-        self.store: ApprovalStore = ApprovalStore(database)
-        self.watcher: ApprovalWatcher = ApprovalWatcher(database, self.store)
-
-
-def _nobody(asked: CallToApprove) -> str:
-    return f"{asked.call.name} was not approved within {asked.config.timeout_seconds:g} s"

@@ -26,7 +26,7 @@ KIND = "gate"
 
 class Gates:
     """Asks for the callers of one server; implements `fastrpc.engine.ports.ApprovalGates`. `approvals`
-    returns the store and the watcher, which calls use too and which the first question creates. `config`
+    returns those of calls, whose watcher the first question creates. `config`
     returns the policy's current table ``approvals``. `on_event` is called with ``asked``, ``approved``,
     ``rejected``, ``used``. For the event loop that serves. Methods also raise StorageError."""
 
@@ -53,7 +53,11 @@ class Gates:
         from fastrpc.guard.approvals.canonical import Unbindable
         from fastrpc.guard.approvals.store import ApprovalError, Question
 
-        kept, caller, config = await self._approvals().kept(), self._caller_of(principal), self._config()
+        watcher, caller, config = (
+            await self._approvals().watcher(),
+            self._caller_of(principal),
+            self._config(),
+        )
         try:
             binding = Binding(
                 caller=caller.principal,
@@ -78,7 +82,7 @@ class Gates:
             most_waiting=config.most_waiting,
             rejection_seconds=seconds,
         )
-        asked = await kept.watcher.run(kept.store.ask, question)
+        asked = await watcher.run(watcher.store.ask, question)
         if asked.is_new:
             self._on_event("asked", caller, asked.approval)
         return asked.approval.id
@@ -90,17 +94,17 @@ class Gates:
 
         from fastrpc.guard.approvals.store import APPROVED, REJECTED, USED, VOID, WAITING
 
-        kept = await self._approvals().kept()
-        before = await kept.watcher.run(kept.store.get, approval_id)
+        watcher = await self._approvals().watcher()
+        before = await watcher.run(watcher.store.get, approval_id)
         if before.state == WAITING:
-            decided = kept.watcher.watch(approval_id)
+            decided = watcher.watch(approval_id)
             try:
-                await asyncio.wait({decided}, timeout=max(0.0, before.expires_at - kept.store.clock()))
+                await asyncio.wait({decided}, timeout=max(0.0, before.expires_at - watcher.store.clock()))
             finally:
-                kept.watcher.forget(approval_id, decided)
-        found = await kept.watcher.run(kept.store.get, approval_id)
+                watcher.forget(approval_id, decided)
+        found = await watcher.run(watcher.store.get, approval_id)
         if found.state in (APPROVED, USED):
-            used = await kept.watcher.run(kept.store.use, approval_id, found.digest)
+            used = await watcher.run(watcher.store.use, approval_id, found.digest)
             if used is not None:  # else it was used before a crash, or long ago
                 self._note(("approved", "used"), used)
             return True, found.decided_by or "", found.comment or ""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from time import time
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 from sqlalchemy.engine import Connection
 
 from fastrpc.errors import FastrpcError, excerpt, suggestion
@@ -46,6 +46,8 @@ MOST_OVER, MOST_OVER_CHARACTERS = 1000, 16 * 1024 * 1024
 OVER_SECONDS = 60.0
 """The minimum time for which an expired approval is kept: its call may be about to read it."""
 REMOVED_AT_ONCE = 500
+MOST_READ = 100
+"""How many approvals are considered for one call."""
 ASK_LOCK = 0x66727061
 """The first key of PostgreSQL's advisory lock that serializes a caller's requests for approvals."""
 CLIENT, TERMINAL, COMMAND_LINE, WEBHOOK = "client", "terminal", "command line", "webhook"
@@ -53,11 +55,15 @@ CLIENT, TERMINAL, COMMAND_LINE, WEBHOOK = "client", "terminal", "command line", 
 
 
 class ApprovalError(FastrpcError):
-    """An approval that cannot be asked for, decided or used."""
+    """An approval that cannot be asked for, decided or used. `status` is that of an HTTP response."""
+
+    status = 400
 
 
 class UnknownApproval(ApprovalError):
     """There is no approval with this id."""
+
+    status = 404
 
 
 class TooManyWaiting(ApprovalError):
@@ -67,9 +73,13 @@ class TooManyWaiting(ApprovalError):
 class NotWaiting(ApprovalError):
     """The approval does not wait for a decision any more, or never did."""
 
+    status = 409
+
 
 class NotAllowedToApprove(ApprovalError):
     """This person, or this channel, may not approve this call."""
+
+    status = 403
 
 
 @dataclass(frozen=True)
@@ -200,7 +210,7 @@ class ApprovalStore:
                 )
             _remove_oldest(connection, question, now)
             made = new_approval(question, now)
-            connection.execute(insert(approvals), row_of(made))
+            connection.execute(insert(approvals), vars(made))
             note_change(connection, TOPIC)
             return Asked(made, True, void)
 
@@ -232,8 +242,8 @@ class ApprovalStore:
                 return before
             if before.state_at(now) != WAITING:
                 raise NotWaiting(_why_not(before, now))
-            if decision.approves:
-                check_may_approve(before, decision)
+            if decision.approves and (why := _why_not_allowed(before, decision)):
+                raise NotAllowedToApprove(why)
             values: dict[str, Any] = {
                 "state": APPROVED if decision.approves else REJECTED,
                 "decided_at": now,
@@ -305,13 +315,7 @@ class ApprovalStore:
             () if EXPIRED in wanted else (or_(approvals.c.state != WAITING, approvals.c.expires_at > now),)
         )
         with self._database.reading() as connection:
-            rows = connection.execute(
-                select(approvals)
-                .where(approvals.c.state.in_(kept), *fresh)
-                .order_by(approvals.c.asked_at.desc(), approvals.c.id)
-                .limit(limit)
-            )
-            found = [_approval(row) for row in rows]
+            found = _newest(connection, limit, approvals.c.state.in_(kept), *fresh)
         return [each for each in reversed(found) if each.state_at(now) in wanted]
 
     def states(self, ids: Iterable[str]) -> dict[str, str]:
@@ -326,13 +330,6 @@ class ApprovalStore:
 
 
 # --- rules ------------------------------------------------------------------------------------------------
-
-
-def check_may_approve(approval: Approval, decision: ApprovalDecision) -> None:
-    """Raise NotAllowedToApprove for a decision that is not allowed."""
-    why = _why_not_allowed(approval, decision)
-    if why:
-        raise NotAllowedToApprove(why)
 
 
 def may_approve(approval: Approval, by: str, channel: str) -> bool:
@@ -370,13 +367,9 @@ def _why_not_allowed(approval: Approval, decision: ApprovalDecision) -> str:
 def _says_the_same(approval: Approval, decision: ApprovalDecision) -> bool:
     """Whether a decision repeats the existing one, as a webhook does after a lost response."""
     states = (APPROVED, USED) if decision.approves else (REJECTED,)
-    return (
-        approval.state in states
-        and approval.decided_by == decision.by
-        and approval.channel == decision.channel
-        and approval.edited_arguments == decision.edited_arguments
-        and approval.prefix == decision.prefix
-    )
+    of_both = ("channel", "edited_arguments", "prefix")
+    is_same = all(getattr(approval, name) == getattr(decision, name) for name in of_both)
+    return is_same and approval.state in states and approval.decided_by == decision.by
 
 
 def _still_holds(approval: Approval, question: Question, now: float) -> bool:
@@ -399,32 +392,33 @@ def _why_not(approval: Approval, now: float) -> str:
 # --- rows -------------------------------------------------------------------------------------------------
 
 
+OF_BINDING = ("digest", "call_digest", "caller", "server", "kind", "name", "schema", "policy")
+OF_QUESTION = ("owner", "caller_class", "risk", "rule", "reason", "extra_params")
+
+
 def new_approval(question: Question, now: float) -> Approval:
     binding = question.binding
     return Approval(
+        **{name: getattr(binding, name) for name in OF_BINDING},
+        **{name: getattr(question, name) for name in OF_QUESTION},
         id=PREFIX + "".join(secrets.choice(ID_CHARACTERS) for _ in range(ID_LENGTH)),
         state=WAITING,
-        digest=binding.digest,
-        call_digest=binding.call_digest,
-        caller=binding.caller,
-        owner=question.owner,
-        caller_class=question.caller_class,
-        server=binding.server,
-        kind=binding.kind,
-        name=binding.name,
         arguments=binding.shown,
         rest_digests=json.dumps(binding.rest_digests),
-        schema=binding.schema,
-        policy=binding.policy,
-        risk=question.risk,
-        rule=question.rule,
-        reason=question.reason,
         approvers="\n".join(question.approvers),
         may_edit=int(question.may_edit),
         asked_at=now,
         expires_at=now + question.timeout_seconds,
-        extra_params=question.extra_params,
     )
+
+
+def _newest(connection: Connection, limit: int, *where: ColumnElement[bool]) -> list[Approval]:
+    """Return the approvals for which all conditions hold, the newest first."""
+    newest = select(approvals).where(*where).order_by(approvals.c.asked_at.desc(), approvals.c.id)
+    return [
+        Approval(**{name: getattr(row, name) for name in COLUMNS})
+        for row in connection.execute(newest.limit(limit))
+    ]
 
 
 def _of_call(connection: Connection, binding: Binding, now: float) -> list[Approval]:
@@ -432,21 +426,17 @@ def _of_call(connection: Connection, binding: Binding, now: float) -> list[Appro
     for calls of one caller wait for each other."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(ASK_LOCK, func.hashtext(binding.caller))))
-    rows = connection.execute(
-        select(approvals)
-        .where(
-            approvals.c.call_digest == binding.call_digest,
-            approvals.c.state.in_((WAITING, APPROVED, REJECTED)),
-            or_(
-                approvals.c.valid_until.is_(None),
-                approvals.c.valid_until > now,
-                approvals.c.state == REJECTED,
-            ),
-        )
-        .order_by(approvals.c.asked_at.desc(), approvals.c.id)
-        .limit(100)
+    return _newest(
+        connection,
+        MOST_READ,
+        approvals.c.call_digest == binding.call_digest,
+        approvals.c.state.in_((WAITING, APPROVED, REJECTED)),
+        or_(
+            approvals.c.valid_until.is_(None),
+            approvals.c.valid_until > now,
+            approvals.c.state == REJECTED,
+        ),
     )
-    return [_approval(row) for row in rows]
 
 
 def _remove_oldest(connection: Connection, question: Question, now: float) -> None:
@@ -489,19 +479,16 @@ def _granted(connection: Connection, question: Question, now: float) -> Approval
     from fastrpc.guard.approvals.prefix import allows
 
     same = ("caller", "server", "kind", "name", "policy")
-    rows = connection.execute(
-        select(approvals)
-        .where(
-            approvals.c.state == APPROVED,
-            approvals.c.prefix.is_not(None),
-            approvals.c.uses_left > 0,
-            approvals.c.valid_until > now,
-            *(approvals.c[name] == getattr(binding, name) for name in same),
-        )
-        .order_by(approvals.c.asked_at.desc(), approvals.c.id)
-        .limit(100)
+    granted = _newest(
+        connection,
+        MOST_READ,
+        approvals.c.state == APPROVED,
+        approvals.c.prefix.is_not(None),
+        approvals.c.uses_left > 0,
+        approvals.c.valid_until > now,
+        *(approvals.c[name] == getattr(binding, name) for name in same),
     )
-    for each in map(_approval, rows):
+    for each in granted:
         is_alike = each.schema == binding.schema
         is_riskier = risks.rank(question.risk) > risks.rank(each.risk)
         if is_riskier or not is_alike or each.prefix is None:
@@ -520,16 +507,7 @@ def _change(connection: Connection, approval_id: str, states: list[str], **value
 
 
 def _one(connection: Connection, approval_id: str) -> Approval:
-    row = connection.execute(select(approvals).where(approvals.c.id == approval_id)).one_or_none()
-    if row is not None:
-        return _approval(row)
+    for found in _newest(connection, 1, approvals.c.id == approval_id):
+        return found
     known = [str(found) for found in connection.execute(select(approvals.c.id).limit(1000)).scalars()]
     raise UnknownApproval(f"there is no approval {excerpt(approval_id)!r}{suggestion(approval_id, known, 1)}")
-
-
-def row_of(approval: Approval) -> dict[str, Any]:
-    return {name: getattr(approval, name) for name in COLUMNS}
-
-
-def _approval(row: Row[Any]) -> Approval:
-    return Approval(**{name: getattr(row, name) for name in COLUMNS})

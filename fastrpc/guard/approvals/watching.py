@@ -30,7 +30,7 @@ class ApprovalWatcher:
 
     def __init__(self, database: Database, store: ApprovalStore) -> None:
         self._database = database
-        self._store = store
+        self.store = store
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self.count = 0
         """How many calls wait; several may wait for one approval."""
@@ -87,4 +87,4 @@ class ApprovalWatcher:
     def _changed(self, waiting: list[str], known: int) -> tuple[int, dict[str, str]]:
         with self._database.reading() as connection:
             number = change_number(connection, TOPIC)
-        return number, {} if number == known else self._store.states(waiting)
+        return number, {} if number == known else self.store.states(waiting)

@@ -121,14 +121,7 @@ class Receiver:
         import json
 
         from fastrpc.guard.approvals.description import described
-        from fastrpc.guard.approvals.store import (
-            WEBHOOK,
-            ApprovalDecision,
-            ApprovalError,
-            NotAllowedToApprove,
-            NotWaiting,
-            UnknownApproval,
-        )
+        from fastrpc.guard.approvals.store import WEBHOOK, ApprovalDecision, ApprovalError
 
         self._check(body, timestamp or "", signature or "")
         said = _read(body)
@@ -146,14 +139,8 @@ class Receiver:
             if store.get(said["id"]).digest.hex() != said["digest"]:
                 raise DecisionRefused(409, "digest: this is not the digest of the approval")
             decided = store.decide(said["id"], decision)
-        except UnknownApproval as error:
-            raise DecisionRefused(404, str(error)) from None
-        except NotAllowedToApprove as error:
-            raise DecisionRefused(403, str(error)) from None
-        except NotWaiting as error:
-            raise DecisionRefused(409, str(error)) from None
         except ApprovalError as error:
-            raise DecisionRefused(400, str(error)) from None
+            raise DecisionRefused(error.status, str(error)) from None
         return json.dumps(described(decided, store.clock())).encode()
 
     def _check(self, body: bytes, timestamp: str, signature: str) -> None:
@@ -200,7 +187,7 @@ def _read(body: bytes) -> dict[str, Any]:
     try:
         said = json.loads(body)
     except ValueError:
-        raise DecisionRefused(400, "expected a JSON object") from None
+        said = None
     if not isinstance(said, dict):
         raise DecisionRefused(400, "expected a JSON object")
     for name, value in said.items():

@@ -94,30 +94,33 @@ class CallAudit:
 
     def _common_fields(self, entry: CallerEntry, call: CallRecord) -> dict[str, Any]:
         return {
-            **self._about(call, entry.caller, call.outcome),
+            **self._of_target(call, entry.caller, call.outcome),
             "decision": "deny" if call.outcome == "unknown" else "allow",
             **self._judged(entry, call.kind, call.name),
         }
 
     def _about(
-        self, call: CallRecord | CallInfo, caller: Caller, outcome: str, category: str = CATEGORY
+        self, category: str, caller: Caller, action: str, outcome: str, target: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         return {
             "category": category,
             "actor": caller.principal,
             "class": caller.caller_class,
-            "action": CALLED_BY[call.kind],
-            **self._name_of(call, outcome),
+            "action": action,
+            **(target or {}),
             "outcome": outcome,
             "policy": self.guard.policy.version,
         }
 
-    def _name_of(self, call: CallRecord | CallInfo, outcome: str) -> dict[str, Any]:
+    def _of_target(
+        self, call: CallRecord | CallInfo, caller: Caller, outcome: str, category: str = CATEGORY
+    ) -> dict[str, Any]:
         from fastrpc.guard.audit.names import fields_of_unknown
 
         is_uri = call.kind == "resource"
         is_known = outcome != "unknown" if is_uri else self.guard.knows(call.kind, call.name)
-        return {"tool": call.name} if is_known else fields_of_unknown(call.name)
+        target = {"tool": call.name} if is_known else fields_of_unknown(call.name)
+        return self._about(category, caller, CALLED_BY[call.kind], outcome, target)
 
     def _record_of(self, call: CallRecord) -> dict[str, Any]:
         fields = {
@@ -196,19 +199,11 @@ class CallAudit:
 
     def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         """Record an event of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
-        self._append_approval(self._about(asked.call, asked.caller, event, APPROVALS), approval)
+        self._append_approval(self._of_target(asked.call, asked.caller, event, APPROVALS), approval)
 
     def gate(self, event: str, caller: Caller, approval: Approval) -> None:
         """Record an event of an approval that no call waits for, as `approval` does."""
-        fields = {
-            "category": APPROVALS,
-            "actor": caller.principal,
-            "class": caller.caller_class,
-            "action": approval.name,
-            "outcome": event,
-            "policy": self.guard.policy.version,
-        }
-        self._append_approval(fields, approval)
+        self._append_approval(self._about(APPROVALS, caller, approval.name, event), approval)
 
     def _append_approval(self, about: dict[str, Any], approval: Approval) -> None:
         fields = {
@@ -240,7 +235,7 @@ class CallAudit:
             arguments = call.arguments
         text = json.dumps(arguments, sort_keys=True, default=repr, skipkeys=True)
         return {
-            **self._about(call, caller, outcome),
+            **self._of_target(call, caller, outcome),
             "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),
         }
 

@@ -122,10 +122,8 @@ class AuditLog:
         """The memory of all records that are not on disk, and of those that the thread has taken."""
         self._is_parked = False
         """Whether the thread sleeps until it is woken."""
-        self._lost = 0
-        self._lost_since = 0
-        self._lost_until = 0
-        self._lost_because = ""
+        self._gap: dict[str, Any] = {}
+        """The fields of the line about records that are missing after the accepted ones."""
         self._failure = ""
         """Why the last attempt to write has failed; empty if it has succeeded."""
         self._is_closing = False
@@ -199,8 +197,6 @@ class AuditLog:
         self._queued += records
         self._bytes += size
         self._wake()
-        if self._thread is None:
-            self._start()
 
     def _take_queue(self) -> deque[Item]:
         """Remove and return the content of the queue. The lock is held."""
@@ -237,16 +233,14 @@ class AuditLog:
             self._ids.count += records
             self._lose(_now(), reason, records)
             self._wake()
-            if self._thread is None:
-                self._start()
 
     def _lose(self, now: int, reason: str, records: int = 1) -> str:
         """Count records that will not be written. The lock is held."""
-        if not self._lost:
-            self._lost_since = now
-            self._lost_because = reason
-        self._lost += records
-        self._lost_until = now
+        gap, time = self._gap, rfc3339(now)
+        if not gap:
+            gap.update(lost=0, reason=reason, since=time)
+        gap["lost"] += records
+        gap["until"] = time
         self._all_lost += records
         return reason
 
@@ -363,7 +357,7 @@ class AuditLog:
             if self.mode == "group" and not self._is_closing:
                 sleep(GATHER_SECONDS)
             with self._lock:
-                if self._queue or self._lost:
+                if self._queue or self._gap:
                     writer.items = self._take_queue()
                     self._state_lost()
                     return True
@@ -379,11 +373,9 @@ class AuditLog:
 
     def _state_lost(self) -> None:
         """Have the log state, after all accepted records, how many are missing. The lock is held."""
-        if self._lost:
-            since, until = rfc3339(self._lost_since), rfc3339(self._lost_until)
-            gap = {"lost": self._lost, "reason": self._lost_because, "since": since, "until": until}
-            self._gaps.append(gap)
-            self._lost = 0
+        if self._gap:
+            self._gaps.append(self._gap)
+            self._gap = {}
 
     def _sleep(self, seconds: float) -> None:
         """Sleep until a record arrives, at most for `seconds`; -1: without limit."""
@@ -395,10 +387,12 @@ class AuditLog:
                 self._bell.acquire(blocking=False)
 
     def _wake(self) -> None:
-        """Wake the thread if it sleeps. The lock is held."""
+        """Wake the thread if it sleeps, or start it. The lock is held."""
         if self._is_parked:
             self._is_parked = False
             self._bell.release()
+        elif self._thread is None:
+            self._start()
 
     def _commit_all(self, writer: Writer) -> bool:
         """Write everything that the writer has to disk, and the lines about late and missing records. False
@@ -483,7 +477,7 @@ class AuditLog:
                 self._lose(_now(), reason, count)  # the next chain states it
             else:
                 self._all_lost += count
-                self._lost = 0
+                self._gap = {}
                 self._gaps.clear()
             self._failure = ""
             self._delayed = {}

@@ -22,6 +22,8 @@ from fastrpc.guard.cel.values import MOST_STEPS
 
 State = bool | str
 """True, False, or the text of the error."""
+Outcome = Callable[[Sequence[State]], State]
+"""Returns the state of a condition with these states of its atoms."""
 Path = tuple[str | int, ...]
 """A variable, and the members that lead from it to a value."""
 
@@ -105,7 +107,7 @@ class Atoms:
 
     # --- what a condition is made of ----------------------------------------------------------------------
 
-    def _combined(self, node: syntax.Node) -> Callable[[Sequence[State]], State]:
+    def _combined(self, node: syntax.Node) -> Outcome:
         """Return the function from the states to the outcome of a part, and add its atoms."""
         if isinstance(node, syntax.Logical):
             parts = [self._combined(part) for part in node.parts]
@@ -248,9 +250,7 @@ class Atoms:
 # --- outcomes ---------------------------------------------------------------------------------------------
 
 
-def _logical(
-    parts: list[Callable[[Sequence[State]], State]], settling: bool
-) -> Callable[[Sequence[State]], State]:
+def _logical(parts: list[Outcome], settling: bool) -> Outcome:
     """Return ``||`` (settled by a true part) or ``&&`` (by a false one) as a function of states."""
 
     def outcome(states: Sequence[State]) -> State:
@@ -262,11 +262,7 @@ def _logical(
     return outcome
 
 
-def _conditional(
-    condition: Callable[[Sequence[State]], State],
-    yes: Callable[[Sequence[State]], State],
-    no: Callable[[Sequence[State]], State],
-) -> Callable[[Sequence[State]], State]:
+def _conditional(condition: Outcome, yes: Outcome, no: Outcome) -> Outcome:
     def outcome(states: Sequence[State]) -> State:
         found = condition(states)
         return found if isinstance(found, str) else yes(states) if found else no(states)

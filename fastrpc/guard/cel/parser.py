@@ -6,6 +6,7 @@ The checker checks names and types.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from fastrpc.errors import excerpt
@@ -40,6 +41,7 @@ MACROS = {
 """The parameters of each macro after the name that it binds; the condition of `map` is optional."""
 
 Made = TypeVar("Made", bound=syntax.Node)
+Item = TypeVar("Item")
 
 
 def parse(source: str) -> syntax.Node:
@@ -144,7 +146,7 @@ class _Parser:
         if token.text == "in" or token.text in RESERVED:
             raise RuleSyntaxError.at(self.source, token.start, f"{token.text}: no variable has this name")
         if self.token.text == "(":
-            arguments, end = self.arguments("(", ")")
+            arguments, end = self.arguments()
             if token.text == "has":
                 return self.test(token, arguments, end)
             return self.made(syntax.CallNode(token.start, end, token.start, token.text, None, arguments))
@@ -178,7 +180,7 @@ class _Parser:
         self.next()
         if self.token.text != "(":
             return self.made(syntax.Select(operand.start, token.end, token.start, operand, token.text))
-        arguments, end = self.arguments("(", ")")
+        arguments, end = self.arguments()
         if token.text in MACROS:
             return self.macro(operand, token, arguments, end)
         return self.made(syntax.CallNode(operand.start, end, token.start, token.text, operand, arguments))
@@ -197,35 +199,35 @@ class _Parser:
             raise RuleSyntaxError.at(self.source, bound.start, message)
         return self.made(syntax.Macro(operand.start, end, token.start, name, operand, bound.name, rest))
 
-    def arguments(self, opening: str, closing: str) -> tuple[list[syntax.Node], int]:
-        """Parse expressions with commas between them, and their brackets; return them and their end."""
-        self.expect(opening)
-        found: list[syntax.Node] = []
+    def arguments(self) -> tuple[list[syntax.Node], int]:
+        return self.separated(")", self.expression)
+
+    def separated(self, closing: str, parse: Callable[[], Item]) -> tuple[list[Item], int]:
+        """Parse items with commas between them, and their brackets; return them and their end."""
+        self.next()
+        found: list[Item] = []
         while self.token.text != closing:
             if found:
                 self.expect(",", f"a comma or {closing}")
-                if opening == "[" and self.token.text == closing:
+                if closing != ")" and self.token.text == closing:
                     break  # CEL allows a comma after the last element, not after the last argument
-            found.append(self.expression())
+            found.append(parse())
         return found, self.next().end
 
     def list_literal(self) -> syntax.Node:
         start = self.token.start
-        items, end = self.arguments("[", "]")
+        items, end = self.separated("]", self.expression)
         return self.made(syntax.ListLiteral(start, end, start, items))
 
     def map_literal(self) -> syntax.Node:
-        start = self.next().start
-        entries: list[tuple[syntax.Node, syntax.Node]] = []
-        while self.token.text != "}":
-            if entries:
-                self.expect(",", "a comma or }")
-                if self.token.text == "}":
-                    break
-            key = self.expression()
-            self.expect(":")
-            entries.append((key, self.expression()))
-        return self.made(syntax.MapLiteral(start, self.next().end, start, entries))
+        start = self.token.start
+        entries, end = self.separated("}", self.entry)
+        return self.made(syntax.MapLiteral(start, end, start, entries))
+
+    def entry(self) -> tuple[syntax.Node, syntax.Node]:
+        key = self.expression()
+        self.expect(":")
+        return key, self.expression()
 
     def made(self, node: Made, height: int = 0) -> Made:
         node.height = height or 1 + max((child.height for child in node.children()), default=0)

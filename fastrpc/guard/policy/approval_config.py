@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fastrpc.guard.policy import risks, sections
@@ -22,8 +21,8 @@ class ApprovalConfig:
     decide, everyone if it is empty. `editable`: tools whose arguments an approver may change. `most_waiting`:
     how many calls of one caller may wait. `keep_days`: how long approvals are kept after they are over."""
 
-    def __init__(self, section: Section | None, references: References) -> None:
-        take: Callable[..., Any] = section.take if section is not None else lambda _, __, default: default
+    def __init__(self, section: Section, references: References) -> None:
+        take = section.take
         self.least: str = take("from", sections.one_of(*risks.LEVELS[1:], NEVER), risks.HIGH)
         self.timeout_seconds: float = take("timeout_seconds", sections.seconds, 300.0)
         answer = take("timeout_answer", sections.one_of("result", "error"), "result")
@@ -36,10 +35,9 @@ class ApprovalConfig:
         self.editable: Patterns = take(
             "editable", lambda value: Patterns(sections.texts(value)), Patterns(())
         )
-        webhook = section.section("webhook") if section is not None else None
+        webhook = section.section("webhook")
         self.webhook = None if webhook is None else WebhookConfig(webhook, references)
-        if section is not None:
-            section.end()
+        section.end()
 
 
 class WebhookConfig:

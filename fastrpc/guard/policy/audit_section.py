@@ -37,21 +37,13 @@ class AuditConfig:
 
     def __init__(self, root: Section, references: References) -> None:
         self._root = root
-        self.mode: str | None = "group"
-        self.folder = ""
-        self.key_file: str | None = None
-        self.keep_days: float | None = None
-        self.keep_bytes: int | None = None
-        self.targets: list[Target] = []
-        section = root.section("audit")
-        if section is None:
-            return
+        section = root.table("audit")
         mode = section.take("mode", sections.one_of("group", "strict", "off"), "group")
-        self.mode = None if mode == "off" else mode
-        self.folder = section.take("folder", _path, "")
-        self.key_file = section.take("key_file", _path)
-        self.keep_days = section.take("keep_days", sections.days)
-        self.keep_bytes = section.take("keep_bytes", _size)
+        self.mode: str | None = None if mode == "off" else mode
+        self.folder: str = section.take("folder", _path, "")
+        self.key_file: str | None = section.take("key_file", _path)
+        self.keep_days: float | None = section.take("keep_days", sections.days)
+        self.keep_bytes: int | None = section.take("keep_bytes", _size)
         self.targets = [_target(each, references) for each in section.list_of_sections("targets")]
         section.end()
 

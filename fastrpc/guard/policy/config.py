@@ -63,8 +63,8 @@ class Grant:
     """What one table allows: lists of tools, resources and prompts, None for a missing list; rates and
     budgets, whose units `check_units` checks. `where` makes an error about one of its keys."""
 
-    def __init__(self, section: Section | None) -> None:
-        take: Callable[..., Any] = section.take if section is not None else lambda *_: None
+    def __init__(self, section: Section) -> None:
+        take = section.take
         self.tools: Patterns | None = take("tools", _patterns)
         self.resources: Patterns | None = take("resources", _patterns)
         self.prompts: Patterns | None = take("prompts", _patterns)
@@ -72,16 +72,15 @@ class Grant:
         self.tool_rates: list[tuple[Patterns, Rate]] = take("tool_rates", _tool_rates) or []
         self.budgets: list[Budget] = take("budget", budgets.of_caller) or []
         self.tool_budgets: list[tuple[Patterns, list[Budget]]] = take("tool_budgets", budgets.of_tools) or []
-        self.where = None if section is None else section.error
-        if section is not None:
-            section.end()
+        self.where = section.error
+        section.end()
 
     def check_units(self, known: Container[str]) -> None:
         """Raise GuardConfigError for a budget in a unit in which no tool has costs."""
         keyed = [("budget", self.budgets), *(("tool_budgets", each) for _, each in self.tool_budgets)]
         for key, found in keyed:
             for budget in found:
-                if self.where is not None and budget.measure == budgets.COST and budget.unit not in known:
+                if budget.measure == budgets.COST and budget.unit not in known:
                     raise self.where([key], budgets.unit_expected(budget.unit))
 
     def patterns(self, kind: str) -> Patterns | None:
@@ -122,30 +121,27 @@ class GuardConfig:
 
     def __init__(self, root: Section, version: str, references: References) -> None:
         self.version = version
-        defaults = root.section("defaults")
-        take: Callable[..., Any] = defaults.take if defaults is not None else lambda _, __, default: default
+        defaults = root.table("defaults")
+        take = defaults.take
         self.default_class: str = take("class", sections.name, "default")
         self.user_class: str = take("stdio_class", sections.name, "local")
         self.unknown_risk: str = take("unknown_risk", sections.one_of(*risks.LEVELS), risks.HIGH)
         self.hides: bool = take("hide", sections.flag, True)
         self.every_caller: Rate | None = take("rate", Rate, None)
         self.counts_requests: bool = take("requests", sections.one_of("calls", "all"), "calls") == "all"
-        self.costs: list[tuple[Patterns, Mapping[str, int]]] = _by_name(root.section("costs"), budgets.cost)
-        self.expose = Grant(root.section("expose"))
+        self.costs: list[tuple[Patterns, Mapping[str, int]]] = _by_name(root.table("costs"), budgets.cost)
+        self.expose = Grant(root.table("expose"))
         self.classes = {name: Grant(each) for name, each in root.named_sections("classes")}
         self.callers = {name: Grant(each) for name, each in root.named_sections("callers")}
         self.claims = [_claim_rule(each) for each in root.list_of_sections("claims")]
-        self.risks: list[tuple[Patterns, str]] = _by_name(
-            root.section("risk"), sections.one_of(*risks.LEVELS)
-        )
+        self.risks: list[tuple[Patterns, str]] = _by_name(root.table("risk"), sections.one_of(*risks.LEVELS))
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
-        self.approvals = ApprovalConfig(root.section("approvals"), references)
+        self.approvals = ApprovalConfig(root.table("approvals"), references)
         self.audit = AuditConfig(root, references)
         self.database: str = root.take("database", _database(references), "")
         self.tokens: list[tuple[str, str]] = root.take("tokens", _tokens(references)) or []
         self.transports: dict[str, bool] = {}
-        if defaults is not None:
-            defaults.end()
+        defaults.end()
         root.end()
         _check_ids(self.rules)
 
@@ -204,10 +200,8 @@ def _claim_rule(section: Section) -> ClaimRule:
     return claims.ClaimRule(path, found[given[0]], caller_class, issuer)
 
 
-def _by_name(section: Section | None, convert: Callable[[Any], Any]) -> list[tuple[Patterns, Any]]:
+def _by_name(section: Section, convert: Callable[[Any], Any]) -> list[tuple[Patterns, Any]]:
     """Return the values by name or glob, exact names first."""
-    if section is None:
-        return []
     found = [(Patterns([glob]), section.take(glob, convert)) for glob, _ in section.items()]
     return sorted(found, key=lambda each: not each[0].names)
 

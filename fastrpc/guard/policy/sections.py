@@ -59,21 +59,21 @@ class Section:
             raise self.error([], f"{key} is missing")
         return self.take(key, convert)
 
+    def table(self, key: str) -> Section:
+        """Return the table of a key, an empty one if it does not exist."""
+        self._taken.add(key)
+        return Section(self._file, self._table.get(key, {}), self._lines, (*self.path, key))
+
     def section(self, key: str) -> Section | None:
         """Return the table of a key, None if it does not exist."""
-        self._taken.add(key)
-        if key not in self._table:
-            return None
-        return Section(self._file, self._table[key], self._lines, (*self.path, key))
+        found = self.table(key)
+        return found if key in self._table else None
 
     def named_sections(self, key: str) -> Iterator[tuple[str, Section]]:
         """Return the tables in the table of a key, by name."""
-        outer = self.section(key)
-        if outer is not None:
-            for name in outer._table:
-                inner = outer.section(name)
-                assert inner is not None
-                yield name, inner
+        outer = self.table(key)
+        for name in outer._table:
+            yield name, outer.table(name)
 
     def list_of_sections(self, key: str) -> list[Section]:
         """Return the tables in the array of a key."""

@@ -26,19 +26,19 @@ def config_of(file: str, source: str, version: str, references: References) -> G
         raise GuardConfigError(f"{file}: not JSON: {error}") from None
     root = Section(file, value, {})
     enabled = root.take("enabled", sections.flag, True)
-    expose, auth = root.section("expose"), root.section("auth")
-    table: dict[str, object] = {"expose": {}, "defaults": DEFAULTS}
-    if expose is not None:
-        names = {key: expose.take(key, sections.texts) for key in ("tools", "resources", "prompts")}
-        expose.end()
-        table["expose"] = {key: list(found) for key, found in names.items() if found is not None}
-    if auth is not None:
-        table["tokens"] = auth.take("tokens", list, [])
-        auth.end()
+    expose, auth = root.table("expose"), root.table("auth")
+    names = {key: expose.take(key, sections.texts) for key in ("tools", "resources", "prompts")}
+    expose.end()
+    table: dict[str, object] = {
+        "expose": {key: list(found) for key, found in names.items() if found is not None},
+        "defaults": DEFAULTS,
+        "tokens": auth.take("tokens", list, []),
+    }
+    auth.end()
     transports = {"stdio": enabled, "http": enabled}
     given = root.section("transports")
     if given is not None:
-        states = {name: _is_enabled(given.section(name)) for name in ("stdio", *OVER_HTTP)}
+        states = {name: _is_enabled(given.table(name)) for name in ("stdio", *OVER_HTTP)}
         given.end()
         transports = {"stdio": states["stdio"], "http": any(states[name] for name in OVER_HTTP)}
         transports = {name: enabled and state for name, state in transports.items()}
@@ -48,9 +48,7 @@ def config_of(file: str, source: str, version: str, references: References) -> G
     return config
 
 
-def _is_enabled(section: Section | None) -> bool:
-    if section is None:
-        return False
+def _is_enabled(section: Section) -> bool:
     found = bool(section.take("enabled", sections.flag, False))
     section.take("path", sections.text)
     section.end()
