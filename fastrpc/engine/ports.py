@@ -80,21 +80,10 @@ class MethodProtocol(Protocol):
     versions: tuple[str, ...]
     needs: str
     serve: Callable[[Any, Any], bytes | None]
-
-    @property
-    def lists(self) -> ListMethodProtocol | None:
-        """How its list is made, for a method that lists entries."""
-
-
-class ListMethodProtocol(Protocol):
-    """How the list of a method is made where something is done with its entries in between."""
-
-    @property
-    def member(self) -> str:
-        """The member of the result that has the entries."""
-
-    def entries(self, request: Any) -> Awaitable[list[Any]]:
-        """Return all entries that the request's principal sees."""
+    member: str
+    """The member of the result that has the entries, for a method that lists some."""
+    entries: Callable[[Any], Awaitable[list[Any]]] | None
+    """Returns all entries that a request's principal sees; None: the method lists none."""
 
 
 class NotifiedDispatcher(Protocol):

@@ -83,7 +83,7 @@ def _ask_provider(
     lister = next((provider.lister for provider in providers if provider.scheme == scheme), None)
     if lister is None:
         raise InvalidParams("cursor: the list has changed; list again from the start")
-    plan = dispatcher.runtime.plans.of_handler(lister, PAGE_ENCODER)
+    plan = dispatcher.runtime.plans.of_handler(lister, PageEncoder)
     return dispatcher.begin(request, plan, lister.bind(cursor if mark else None))
 
 
@@ -145,9 +145,6 @@ def _cursor_after(request: Request, lister: ProviderMethod) -> str | None:
     return _cursor_at(after[0]) if after else None
 
 
-PAGE_ENCODER = PageEncoder()
-
-
 async def listed_resources(request: Request) -> list[Any]:
     """Return the resources that the principal sees, those of all pages of the providers last."""
     runtime, principal = request.dispatcher.runtime, request.dispatcher.principal
@@ -173,7 +170,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
     uri = uri_of(request.params)
     reader, arguments = _reader_of(request, uri)
-    plan = dispatcher.runtime.plans.of_handler(reader, CONTENTS_ENCODER)
+    plan = dispatcher.runtime.plans.of_handler(reader, ContentsEncoder)
     if isinstance(reader, Resource) and uri == reader.uri == normal(uri):  # what a guard is shown
         keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, arguments)
@@ -351,9 +348,6 @@ class ContentsEncoder:
         raise InternalError(f"Error reading {uri}: {complaint_of(reader, error)}", {"uri": uri})
 
 
-CONTENTS_ENCODER = ContentsEncoder()
-
-
 def _add_rest(result: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any] | None:
     """Add the other members of an upstream result, and return its ``_meta``. The upstream server decides how
     long a result may be cached; both decide for whom (MCP 2026-07-28: caching)."""
@@ -460,10 +454,9 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
     context = request.call.context if own is channel and request.call is not None else None
     if context is None:
         context = Context(id_value(request.id), request.version, request.client_info, own)
-    plan = runtime.plans.of_handler(reader, CONTENTS_ENCODER)
-    await allow(plan.guard, CallInfo(plan, normal(uri), channel.principal, arguments, context))
-
+    plan = runtime.plans.of_handler(reader, ContentsEncoder)
     info = CallInfo(plan, normal(uri), channel.principal, arguments, context)
+    await allow(plan.guard, info)
 
     def call() -> Any:
         if plan.around is not None:

@@ -92,6 +92,3 @@ class ToolResultEncoder:
     @staticmethod
     def failure(request: Request, tool: Tool, error: BaseException) -> bytes:
         return request.dispatcher.runtime.results.failure(complaint_of(tool, error), request.version)
-
-
-RESULT_ENCODER = ToolResultEncoder()
