@@ -8,7 +8,7 @@ named here.
 
 from __future__ import annotations
 
-from fastrpc.definitions.handler import RUNS, Handler, clean_docstring, docstring_of, made
+from fastrpc.definitions.handler import RUNS, DescribedHandler, made
 from fastrpc.errors import DefinitionError
 from fastrpc.protocol.versions import known
 from fastrpc.schema import describe
@@ -69,7 +69,7 @@ def known_tool(entry: dict[str, Any], version: str) -> dict[str, Any]:
     return known("Tool", {**entry, "annotations": annotations}, version)
 
 
-class Tool(Handler):
+class Tool(DescribedHandler):
     """A function and its options as a tool. Raises `DefinitionError` for an invalid definition."""
 
     kind = "tool"
@@ -103,7 +103,15 @@ class Tool(Handler):
         after_seconds: float | None = None,
     ) -> None:
         super().__init__(
-            function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
+            function,
+            name=name,
+            title=title,
+            description=description,
+            icons=icons,
+            meta=meta,
+            run=run,
+            timeout_seconds=timeout_seconds,
+            max_running=max_running,
         )
         self.max_memory = max_memory
         if run not in RUNS or max_memory is not None:
@@ -112,13 +120,8 @@ class Tool(Handler):
             offloaded.check_memory(self)
             if run not in RUNS:
                 offloaded.offload(self)
-        function = self.function
-        self.description = clean_docstring(docstring_of(function) if description is None else description)
-        self.title = title
         self.effect: Effect | None = effect
         self.annotations: ToolAnnotations = {**EFFECTS.get(effect or "", {}), **(annotations or {})}
-        self.icons = icons
-        self.meta = meta
         self._input_schema = input_schema
         self._documents = documents
         self._schema_extra = json_schema_extra
@@ -130,6 +133,16 @@ class Tool(Handler):
         self.after_seconds = after_seconds
         self._check_options()
         self.describe_early()
+
+    @classmethod
+    def of(cls, thing: object, options: dict[str, Any]) -> Tool:
+        """Return the tool of a `Tool`, a marked function, or a function with the options of `tool`. Raises
+        `DefinitionError`."""
+        mark: Any = getattr(thing, MARK, None)
+        if options or mark is None:
+            return super().of(thing, options)
+        found: Tool = mark.bound_to(thing) if hasattr(thing, "__self__") else mark
+        return found
 
     def _runs_elsewhere(self) -> bool:
         from fastrpc.definitions.offloaded import is_executor
@@ -150,13 +163,6 @@ class Tool(Handler):
         if self.costs is not None:
             self._check_costs(self.costs)
         self._check_task()
-        if self.meta:
-            from fastrpc.content import checked_meta
-
-            try:
-                checked_meta(self.meta)
-            except ValueError as error:
-                raise self.error(str(error)) from None
 
     def _check_task(self) -> None:
         if self.task not in (None, "allowed", "required"):
@@ -285,17 +291,3 @@ def tool_with(function: Any, options: dict[str, Any]) -> Any:
         cure = "add it to a server instead, server.add_tool(…)"
         raise DefinitionError(f"{mark.name}: a {type(function).__name__} cannot be marked; {cure}") from None
     return function
-
-
-def tool_of(tool: Any, options: dict[str, Any]) -> Tool:
-    """Return the `Tool` of a `Tool`, a marked function, or a function with the options of `tool`. Raises
-    `DefinitionError`."""
-    if isinstance(tool, Tool):
-        if options:
-            raise DefinitionError(f"{tool.name}: a Tool has its options already; add the function instead")
-        return tool
-    mark = getattr(tool, MARK, None)
-    if options or mark is None:
-        return made(Tool, tool, options)
-    found: Tool = mark
-    return found.bound_to(tool) if hasattr(tool, "__self__") else found

@@ -44,8 +44,8 @@ class Method:
 
     `serve` returns the result as JSON text, or None when it will answer later. `needs` names the property
     of `ServerDescription` that says whether this server has anything for the method; without it all have.
-    Of a method that lists entries, `member` is the result's name for them, and `entries` a coroutine function:
-    those that a request's principal sees.
+    Of a method that lists entries, `member` is the result's name for them, and `entries` returns those that a
+    request's principal sees.
     """
 
     __slots__ = ("entries", "member", "needs", "serve", "versions")
