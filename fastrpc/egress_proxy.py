@@ -244,8 +244,9 @@ class EgressProxy:
             raise FetchRefused(400, "Bad request line")
         self._check_password(headers)
         if match[1] == "CONNECT":
-            host, port = _authority(match[2], None)
-            await self._tunnel(reader, writer, host, port)
+            there = await self._connect(*_authority(match[2], None))
+            writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            await self._relay((reader, writer), there)
         else:
             await self._forward(reader, writer, match[1], match[2], headers)
 
@@ -253,11 +254,6 @@ class EgressProxy:
         given = [value for name, value in headers if name == "proxy-authorization"]
         if len(given) != 1 or not compare_digest(given[0].encode("latin-1"), self._credentials):
             raise FetchRefused(407, "Proxy authentication required")
-
-    async def _tunnel(self, reader: StreamReader, writer: StreamWriter, host: str, port: int) -> None:
-        there = await self._connect(host, port)
-        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-        await self._relay((reader, writer), there)
 
     async def _forward(
         self,
