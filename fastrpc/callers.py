@@ -72,8 +72,7 @@ def current_user() -> str:
 
 
 def unguarded(principal: str) -> Caller:
-    """Return the caller on a server without a guard. An unauthenticated caller is the user who runs the
-    server."""
+    """Return the caller on a server without a guard: without authentication, whoever runs the server."""
     return Caller(principal, "") if principal else Caller(current_user(), "", owner=user_name())
 
 

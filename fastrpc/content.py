@@ -94,8 +94,7 @@ class _Media(Content):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], mime_type: str | None = None) -> Self:
-        """Read a regular file of at most 64 MiB. Without `mime_type` the extension determines it. Raises
-        ValueError, OSError."""
+        """Read a file of at most 64 MiB, as `mime_type` or its extension says. Raises ValueError, OSError."""
         ending = str(path).rpartition(".")[2].lower()
         found = mime_type or _MIME_TYPES.get(ending, "")
         if mime_type is None and not found.startswith(cls.kind):

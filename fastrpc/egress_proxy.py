@@ -189,8 +189,7 @@ class EgressProxy:
 
     @property
     def url_with_password(self) -> str:
-        """The proxy URL with user name and password. Do not log it, or pass it to a program on its command
-        line."""
+        """The proxy URL with user name and password: not for logs and command lines."""
         return f"http://{self.username}:{self.password}@127.0.0.1:{self._port}"
 
     @property
@@ -389,8 +388,7 @@ class EgressProxy:
         raise self._refusal(host, port, 502, NO_CONNECTION)
 
     def may_reach(self, address: str, port: int) -> bool:
-        """Return whether this address and port may be connected to: public and not this machine, or
-        allowed."""
+        """Return whether it may connect to an address and port: public and not this machine, or allowed."""
         try:
             found = ip_address(address)
         except ValueError:
@@ -436,8 +434,7 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 def _is_own(address: Address) -> bool:
-    """Return whether packets to an address would stay on this machine. Reads the routing table; sends
-    nothing."""
+    """Return whether packets to an address stay on this machine, by the routing table. Sends nothing."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:

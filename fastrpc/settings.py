@@ -97,8 +97,7 @@ def _in_environment(key: str) -> str:
 
 
 _kept_secrets: dict[str, str] = {}
-"""Secrets of toolsets that come from files, for `Setting.read`. Child processes would inherit the
-environment."""
+"""Secrets from files, for `Setting.read`: child processes would inherit the environment."""
 
 
 def _definition_error(setting: Setting) -> Exception:
@@ -111,8 +110,7 @@ def _definition_error(setting: Setting) -> Exception:
 
 
 class SettingValue:
-    """The value of a setting and its origin: ``default``, ``environment``, ``command line``, or the file and
-    line."""
+    """A setting's value and origin: ``default``, ``environment``, ``command line``, or file and line."""
 
     __slots__ = ("origin", "setting", "value")
 

@@ -138,8 +138,7 @@ class Handler:
 
 
 class DescribedHandler(Handler):
-    """A handler with a description for clients, by default the function's docstring. The options besides are
-    those of `Handler`."""
+    """A handler with a description for clients, by default the function's docstring."""
 
     def __init__(
         self,

@@ -111,8 +111,7 @@ class Registry(Generic[Entry]):
         self.changed()
 
     def vacate(self, key: str) -> None:
-        """Remove an entry for one that is added under its key next, which takes its place in the order.
-        Raises KeyError."""
+        """Remove an entry; the next one with its key takes its place in the order. Raises KeyError."""
         place = list(self._entries).index(present.key) if (present := self.get(key)) is not None else 0
         self.remove(key)
         self._vacant = key, place
@@ -177,8 +176,7 @@ class UriRegistry(OfUris[Entry]):
 
 
 class ToolRegistry(OfTools):
-    """Tools, which may be published under other names, by which they are also called. Policies, logs and
-    counts use a tool's own name."""
+    """Tools, which may be published under other names. Policies, logs and counts use a tool's own name."""
 
     _underscores = False
     _published: dict[str, Tool] | None = None

@@ -278,8 +278,7 @@ class Resource(_Readable):
         self.uri = uri
         self.size = size
         self.is_shared = False
-        """Whether it is the same in each server that has it: a mount adds it only where its URI is not there
-        yet."""
+        """Whether it is the same in each server that has it: a mount does not add it a second time."""
         super().__init__(function, uri, **options)
         scheme, colon, rest = uri.partition(":")
         if not colon or not scheme or not rest or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme):
@@ -395,8 +394,7 @@ def _names(names: Any) -> str:
 
 
 class ProviderMethod(Handler):
-    """A provider's ``list`` or ``read`` method. Its first parameter, if any, receives the cursor or the
-    URI."""
+    """A provider's ``list`` or ``read`` method. Its first parameter receives the cursor or the URI."""
 
     kind = "provider"
 
@@ -433,8 +431,7 @@ class ProviderMethod(Handler):
         return self.provider.cache_scope
 
     def bind(self, text: str | None) -> list[Any]:
-        """Return the arguments of a call whose first parameter receives the cursor or the URI. Raises
-        ArgumentError."""
+        """Return the arguments of a call with a cursor or a URI. Raises ArgumentError."""
         signature = self.signature
         return signature.bind({signature.parameters[0].name: text} if signature.parameters else {})
 

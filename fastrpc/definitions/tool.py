@@ -59,8 +59,7 @@ _warned_of: set[str] = set()  # a definition is made anew for each server that i
 
 
 def known_tool(entry: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return a tool's descriptor as a version knows it: without titles, it has the title in the
-    annotations."""
+    """Return a descriptor as a version knows it: one without titles has the title in the annotations."""
     found = known("Tool", entry, version)
     title = entry.get("title")
     if title is None or "title" in found:
@@ -136,8 +135,7 @@ class Tool(DescribedHandler):
 
     @classmethod
     def of(cls, thing: object, options: dict[str, Any]) -> Tool:
-        """Return the tool of a `Tool`, a marked function, or a function with the options of `tool`. Raises
-        `DefinitionError`."""
+        """Return the tool of a tool, a marked or a plain function. Raises `DefinitionError`."""
         mark: Any = getattr(thing, MARK, None)
         if options or mark is None:
             return super().of(thing, options)
@@ -232,8 +230,7 @@ class Tool(DescribedHandler):
         return known_tool(entry, version)
 
     def bound_to(self, function: Callable[..., Any]) -> Tool:
-        """Return this tool for a method bound to an object: in a class body, `@tool` can only mark
-        functions."""
+        """Return this tool for a bound method: in a class body, `@tool` can only mark functions."""
         from copy import copy
 
         bound = copy(self)

@@ -216,8 +216,7 @@ class CallerView:
         return self._plans
 
     def has(self, kind: ItemKind, entry: Any) -> bool:
-        """Whether an entry exists for the class: no enforced filter hides it. Raises InternalError if a
-        filter fails."""
+        """Whether no enforced filter hides an entry from the class. Raises InternalError as `entries`."""
         return self._shows(kind, entry, entry.origin, enforced=True)
 
     def has_at(self, reader: Any, uri: str) -> bool:

@@ -123,8 +123,7 @@ class RequestCounter(Protocol):
     """Sees every request of a server's clients, calls and others: see `fastrpc.guard.requests`."""
 
     def serve(self, request: Any, serve: Callable[[Any], bytes | None]) -> bytes | None:
-        """Return what `serve` returns of a request: its result, or None if it comes later. Raises
-        ProtocolError."""
+        """Return what `serve` returns: a result, or None if it comes later. Raises ProtocolError."""
 
 
 class ApprovalGates(Protocol):
@@ -133,12 +132,10 @@ class ApprovalGates(Protocol):
     async def ask(
         self, principal: str, name: str, shown: Mapping[str, Any], *, risk: str, seconds: float
     ) -> str:
-        """Have people decide about what is shown, within so many seconds; return the approval's id. The same
-        question is the same approval."""
+        """Have people decide within so many seconds; return the approval's id, one for the same question."""
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
-        """Return whether it was approved, by whom and with which comment, once that is decided or the time is
-        over: then there is neither."""
+        """Return whether it was approved, by whom, and the comment, the last two "" if the time is over."""
 
 
 class RequestWrapper(Protocol):

@@ -152,8 +152,7 @@ PLAIN = PlainEncoder()
 
 
 class ListEncoder(PlainEncoder):
-    """Makes a page of the entries that a wrapper has returned: objects with a `key`, and a `descriptor` for
-    each version."""
+    """Makes a page of the entries that a wrapper has returned: objects with `key` and `descriptor`."""
 
     def __init__(self, member: str) -> None:
         self._member = member

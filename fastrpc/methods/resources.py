@@ -96,8 +96,7 @@ def _list_result(request: Request, entries: Sequence[Any], following: str | None
 
 
 def page_entries(value: Any) -> tuple[Sequence[Any], str | None]:
-    """Return the entries of a page that a provider has listed, and its next cursor. Raises
-    UnencodableResult."""
+    """Return the entries of a provider's page, and the next cursor. Raises UnencodableResult."""
     entries, cursor = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
     if not isinstance(entries, (list, tuple)) or not (cursor is None or isinstance(cursor, str)):
         raise UnencodableResult("expected a list of entries and the next cursor, a str or None")
@@ -205,8 +204,7 @@ def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
 
 
 def _enforced_view(filters: VisibilityFilters, principal: str) -> CallerView | None:
-    """Return what says what exists for a principal; None: everything. Raises InternalError if a filter
-    fails."""
+    """Return the view that says what exists for a principal; None: everything. Raises InternalError."""
     return filters.view_of(principal) if filters.enforces_filters else None
 
 
@@ -256,8 +254,7 @@ def hides_at(runtime: Runtime, principal: str, uri: str) -> bool:
 
 
 def check_watched(runtime: Runtime, principal: str, uri: str, version: str) -> None:
-    """Raise what a guard refuses with to notify the principal of changes at a URI; InternalError if a filter
-    fails."""
+    """Raise a guard's refusal to notify of changes at a URI; InternalError if a filter fails."""
     view = runtime.filters.view_of(principal) if runtime.filters.is_filtered else None
     if view is None:
         return
@@ -493,8 +490,7 @@ def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:
 
 
 def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Subscribe the client to a resource. Raises ResourceNotFound if there is none at the URI, and what a
-    guard refuses with."""
+    """Subscribe the client to a resource. Raises ResourceNotFound, and the refusal of a guard."""
     _reader_of(request, uri_of(request.params))
     return subscribe_to_found(dispatcher, request)
 
