@@ -479,17 +479,13 @@ def _authority(text: str, port: int | None) -> tuple[str, int]:
     match = AUTHORITY.match(f"[{bare[1]}]:{bare[2]}" if bare else text)
     if match is None or (match[3] is None and port is None) or not 0 < int(match[3] or port or 0) < 65536:
         raise FetchRefused(400, "Bad address")
-    host = _v6(match[1]) if match[1] else _name_or_v4(match[2])
+    try:
+        host = str(IPv6Address(match[1])) if match[1] else _name_or_v4(match[2])
+    except ValueError:
+        host = None
     if host is None:
         raise FetchRefused(400, "Bad address")
     return host, int(match[3] or port or 0)
-
-
-def _v6(text: str) -> str | None:
-    try:
-        return str(IPv6Address(text))
-    except ValueError:
-        return None
 
 
 def _name_or_v4(text: str) -> str | None:
