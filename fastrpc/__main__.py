@@ -221,8 +221,7 @@ def _reader_is_gone() -> int:
 
 
 def run() -> NoReturn:
-    """Run one command in its own process, and end that. Ctrl-C, pressed again while the interpreter ends,
-    changes no exit code."""
+    """Run one command in its own process, and end that. A second Ctrl-C changes no exit code."""
     code = main()
     import _signal  # type: ignore[import-not-found]  # without what `signal` imports
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import KW_ONLY, dataclass
 
 SCOPE = re.compile(r"[!#-\[\]-~]+\Z")
 """A scope (RFC 6749, 3.3)."""
@@ -23,40 +24,28 @@ CLAIMED = re.compile(r'([^":]+)(?:"([^"]*)")?@(https?://[^#]*#.*)\Z', re.DOTALL)
 """The principal of an authorization server's token: class, scopes, and the owner."""
 
 
+@dataclass(slots=True, repr=False)
 class Caller:
     """Who calls. `token_id` is the id of the presented token, "" without one. `counted_as` is the name under
     which rate limits count: callers that are one subject with several tokens share it."""
 
-    __slots__ = ("caller_class", "counted_as", "owner", "principal", "scopes", "token_id")
+    principal: str
+    caller_class: str
+    _: KW_ONLY
+    owner: str = ""
+    scopes: tuple[str, ...] = ()
+    token_id: str = ""
+    counted_as: str = ""
 
-    def __init__(
-        self,
-        principal: str,
-        caller_class: str,
-        *,
-        owner: str = "",
-        scopes: tuple[str, ...] = (),
-        token_id: str = "",
-        counted_as: str = "",
-    ) -> None:
-        self.principal = principal
-        self.caller_class = caller_class
-        self.owner = owner or principal
-        self.scopes = scopes
-        self.token_id = token_id
-        self.counted_as = counted_as or principal
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Caller) and self._facts() == other._facts()
+    def __post_init__(self) -> None:
+        self.owner = self.owner or self.principal
+        self.counted_as = self.counted_as or self.principal
 
     def __hash__(self) -> int:
         return hash(self.principal)
 
     def __repr__(self) -> str:
         return f"Caller({self.principal!r}, {self.caller_class!r})"
-
-    def _facts(self) -> tuple[object, ...]:
-        return self.principal, self.caller_class, self.owner, self.scopes, self.token_id, self.counted_as
 
 
 def token_principal(owner: str, family: str) -> str:
@@ -83,8 +72,7 @@ def current_user() -> str:
 
 
 def unguarded(principal: str) -> Caller:
-    """Return the caller on a server without a guard. An unauthenticated caller is the user who runs the
-    server."""
+    """Return the caller on a server without a guard: without authentication, whoever runs the server."""
     return Caller(principal, "") if principal else Caller(current_user(), "", owner=user_name())
 
 

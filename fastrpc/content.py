@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
-    from fastrpc.options import ContentAnnotations, Icon
+    from fastrpc.options import ContentAnnotations, ContentHints, Icon
 
     _List = list[Any]
 else:
@@ -67,13 +67,11 @@ class Text(Content):
 
     __slots__ = ("text",)
 
-    def __init__(
-        self, text: str, *, annotations: ContentAnnotations | None = None, meta: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, text: str, **hints: Unpack[ContentHints]) -> None:
         self.text = text
         self.annotations = self.meta = None
-        if annotations is not None or meta is not None:
-            super().__init__(annotations=annotations, meta=meta)
+        if hints:
+            super().__init__(**hints)
 
     def to_block(self) -> dict[str, Any]:
         """Return the block: `type`, `text`, and `annotations` and `_meta` or None."""
@@ -87,24 +85,16 @@ class _Media(Content):
 
     kind = usual = ""
 
-    def __init__(
-        self,
-        data: bytes,
-        mime_type: str | None = None,
-        *,
-        annotations: ContentAnnotations | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, data: bytes, mime_type: str | None = None, **hints: Unpack[ContentHints]) -> None:
         self.data = data
         self.mime_type = self.usual if mime_type is None else mime_type
         self.annotations = self.meta = None
-        if annotations is not None or meta is not None:
-            super().__init__(annotations=annotations, meta=meta)
+        if hints:
+            super().__init__(**hints)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], mime_type: str | None = None) -> Self:
-        """Read a regular file of at most 64 MiB. Without `mime_type` the extension determines it. Raises
-        ValueError, OSError."""
+        """Read a file of at most 64 MiB, as `mime_type` or its extension says. Raises ValueError, OSError."""
         ending = str(path).rpartition(".")[2].lower()
         found = mime_type or _MIME_TYPES.get(ending, "")
         if mime_type is None and not found.startswith(cls.kind):
@@ -156,12 +146,11 @@ class EmbeddedResource(Content):
         text: str | None = None,
         data: bytes | None = None,
         mime_type: str | None = None,
-        annotations: ContentAnnotations | None = None,
-        meta: dict[str, Any] | None = None,
+        **hints: Unpack[ContentHints],
     ) -> None:
         if (text is None) == (data is None):
             raise ValueError("an embedded resource has either text= or data=")
-        super().__init__(annotations=annotations, meta=meta)
+        super().__init__(**hints)
         self.uri = uri
         self.text = text
         self.data = data
@@ -201,10 +190,9 @@ class ResourceLink(Content):
         mime_type: str | None = None,
         size: int | None = None,
         icons: list[Icon] | None = None,
-        annotations: ContentAnnotations | None = None,
-        meta: dict[str, Any] | None = None,
+        **hints: Unpack[ContentHints],
     ) -> None:
-        super().__init__(annotations=annotations, meta=meta)
+        super().__init__(**hints)
         self.uri = uri
         self.name = name
         self.title = title

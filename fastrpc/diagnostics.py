@@ -71,8 +71,7 @@ def configure_root(name: str) -> None:
 
 
 def write(at: str, message: str, error: BaseException | None = None) -> None:
-    """Write a record, followed by the traceback of `error`. `at` is a key of `LEVELS`; raises KeyError for
-    any other."""
+    """Write a record, followed by the traceback of `error`. Raises KeyError if `at` is not in `LEVELS`."""
     number = LEVELS[at]
     if number >= level():
         message = message[: 2 * LONGEST_RECORD]  # not shorter: half a secret would not be masked
@@ -98,8 +97,7 @@ class Once:
 
 
 def write_line(text: str) -> None:
-    """Write a line to stderr, if there is one. (`print` would fall back to stdout, which carries the
-    protocol.)"""
+    """Write a line to stderr, if there is one: `print` could write to stdout, among the protocol."""
     if sys.stderr is not None:
         try:
             sys.stderr.write(f"{text}\n")
@@ -232,8 +230,7 @@ def _prepare() -> logging.Logger:
 
 
 def _handler(logger: logging.Logger) -> logging.Handler | None:
-    """Return the handler for records: to the log file, else to stderr; None if the program has configured
-    logging."""
+    """Return the handler: for the log file, else for stderr; None if the program has configured logging."""
     path = os.environ.get(FILE_VARIABLE)
     if path:
         try:

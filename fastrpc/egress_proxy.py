@@ -189,8 +189,7 @@ class EgressProxy:
 
     @property
     def url_with_password(self) -> str:
-        """The proxy URL with user name and password. Do not log it, or pass it to a program on its command
-        line."""
+        """The proxy URL with user name and password: not for logs and command lines."""
         return f"http://{self.username}:{self.password}@127.0.0.1:{self._port}"
 
     @property
@@ -244,8 +243,9 @@ class EgressProxy:
             raise FetchRefused(400, "Bad request line")
         self._check_password(headers)
         if match[1] == "CONNECT":
-            host, port = _authority(match[2], None)
-            await self._tunnel(reader, writer, host, port)
+            there = await self._connect(*_authority(match[2], None))
+            writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            await self._relay((reader, writer), there)
         else:
             await self._forward(reader, writer, match[1], match[2], headers)
 
@@ -253,11 +253,6 @@ class EgressProxy:
         given = [value for name, value in headers if name == "proxy-authorization"]
         if len(given) != 1 or not compare_digest(given[0].encode("latin-1"), self._credentials):
             raise FetchRefused(407, "Proxy authentication required")
-
-    async def _tunnel(self, reader: StreamReader, writer: StreamWriter, host: str, port: int) -> None:
-        there = await self._connect(host, port)
-        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-        await self._relay((reader, writer), there)
 
     async def _forward(
         self,
@@ -393,8 +388,7 @@ class EgressProxy:
         raise self._refusal(host, port, 502, NO_CONNECTION)
 
     def may_reach(self, address: str, port: int) -> bool:
-        """Return whether this address and port may be connected to: public and not this machine, or
-        allowed."""
+        """Return whether it may connect to an address and port: public and not this machine, or allowed."""
         try:
             found = ip_address(address)
         except ValueError:
@@ -440,8 +434,7 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 def _is_own(address: Address) -> bool:
-    """Return whether packets to an address would stay on this machine. Reads the routing table; sends
-    nothing."""
+    """Return whether packets to an address stay on this machine, by the routing table. Sends nothing."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -486,17 +479,13 @@ def _authority(text: str, port: int | None) -> tuple[str, int]:
     match = AUTHORITY.match(f"[{bare[1]}]:{bare[2]}" if bare else text)
     if match is None or (match[3] is None and port is None) or not 0 < int(match[3] or port or 0) < 65536:
         raise FetchRefused(400, "Bad address")
-    host = _v6(match[1]) if match[1] else _name_or_v4(match[2])
+    try:
+        host = str(IPv6Address(match[1])) if match[1] else _name_or_v4(match[2])
+    except ValueError:
+        host = None
     if host is None:
         raise FetchRefused(400, "Bad address")
     return host, int(match[3] or port or 0)
-
-
-def _v6(text: str) -> str | None:
-    try:
-        return str(IPv6Address(text))
-    except ValueError:
-        return None
 
 
 def _name_or_v4(text: str) -> str | None:

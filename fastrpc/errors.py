@@ -261,8 +261,7 @@ class ToolCallFailed(ClientError):
 
 
 class TasksUnsupported(ClientError):
-    """A call was to become a task, but the server, the tool or the protocol version has no tasks. The tool
-    has not run."""
+    """The server, the tool or the version has no tasks, but the call was to become one; it has not run."""
 
 
 class TaskCancelled(ClientError):

@@ -132,8 +132,7 @@ def unsendable(params: dict[str, Any], error: BaseException) -> BaseException:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the leaves of a value (not dict, list, tuple or set) and the names of members, with their
-    positions."""
+    """Yield the names of members and the leaves (no dict, list, tuple or set) of a value, with positions."""
     waiting = [(path, value)]
     seen = set()  # a value may contain itself
     while waiting:

@@ -68,6 +68,13 @@ class ContentAnnotations(TypedDict, total=False):
     lastModified: datetime | str | None
 
 
+class ContentHints(TypedDict, total=False):
+    """See `fastrpc.content.Content`."""
+
+    annotations: ContentAnnotations | None
+    meta: dict[str, Any] | None
+
+
 # ------------------------------------------------------------------------ what a server offers
 
 

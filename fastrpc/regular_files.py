@@ -160,8 +160,7 @@ def replace_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o600) ->
 
 
 def create_file(path: str, pieces: Iterable[bytes]) -> None:
-    """Create a file atomically, with mode 0600 and fsync, unless it exists: another process may create it at
-    the same time. Raises OSError."""
+    """Create a file atomically, with mode 0600 and fsync, unless another process has. Raises OSError."""
     import tempfile
 
     folder = os.path.dirname(path) or "."

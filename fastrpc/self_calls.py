@@ -42,8 +42,7 @@ def client_for(server: Server, principal: str, **options: Unpack[ClientOptions])
 
 
 def caller_of(server: Server, principal: str) -> Caller:
-    """Return the current caller of a principal, as the guard knows it. If the token is no longer valid, owner
-    and class differ from before."""
+    """Return the current caller of a principal: with another owner and class once its token is not valid."""
     found = _served(server).runtime.caller_of
     return unguarded(principal) if found is None else found(principal)
 

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     CallerClass = TypeVar("CallerClass", bound=Hashable)
     Shows = Callable[[CallerClass, ListItem], bool]
     Classify = Callable[[str], CallerClass]
+else:
+    globals()["overload"] = staticmethod  # any decorator: importing `typing` takes 10 ms
 
 
 class Server:
@@ -143,13 +145,10 @@ class Server:
         """The tools of this server, in the order in which they are listed."""
         return self.registries.tools
 
-    if TYPE_CHECKING:
-
-        @overload
-        def tool(self, function: Function) -> Function: ...
-        @overload
-        def tool(self, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
-
+    @overload
+    def tool(self, function: Function) -> Function: ...
+    @overload
+    def tool(self, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
     def tool(self, function: Any = None, **options: Any) -> Any:
         """Make a function a tool of this server: ``@app.tool`` or ``@app.tool(effect="read")``.
 
@@ -161,13 +160,10 @@ class Server:
         self.add_tool(function, **options)
         return function
 
-    if TYPE_CHECKING:
-
-        @overload
-        def add_tool(self, tool: Tool) -> None: ...
-        @overload
-        def add_tool(self, tool: Callable[..., object], **options: Unpack[ToolOptions]) -> None: ...
-
+    @overload
+    def add_tool(self, tool: Tool) -> None: ...
+    @overload
+    def add_tool(self, tool: Callable[..., object], **options: Unpack[ToolOptions]) -> None: ...
     def add_tool(self, tool: Any, **options: Any) -> None:
         """Add a function or a `Tool`. Raises DefinitionError as `tool` does."""
         self.registries.tools.add(tool, **options)
@@ -232,13 +228,10 @@ class Server:
         for runtime, shown in places_of(self, uri):
             runtime.announcements.announce("resource_updated", shown, rest)
 
-    if TYPE_CHECKING:
-
-        @overload
-        def prompt(self, function: Function) -> Function: ...
-        @overload
-        def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
-
+    @overload
+    def prompt(self, function: Function) -> Function: ...
+    @overload
+    def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[Function], Function]: ...
     def prompt(self, function: Any = None, **options: Any) -> Any:
         """Make a function a prompt: ``@app.prompt``, with options of `fastrpc.definitions.prompt.Prompt`."""
         if function is None:
@@ -262,35 +255,26 @@ class Server:
 
     # --- hooks ----------------------------------------------------------------------------------------
 
-    if TYPE_CHECKING:
-
-        @overload
-        def before(self, function: Before) -> Before: ...
-        @overload
-        def before(self, *, tools: str = "*") -> Callable[[Before], Before]: ...
-
+    @overload
+    def before(self, function: Before) -> Before: ...
+    @overload
+    def before(self, *, tools: str = "*") -> Callable[[Before], Before]: ...
     def before(self, function: Any = None, *, tools: str = "*") -> Any:
         """Call a function before each call of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("before", function, tools)
 
-    if TYPE_CHECKING:
-
-        @overload
-        def after(self, function: After) -> After: ...
-        @overload
-        def after(self, *, tools: str = "*") -> Callable[[After], After]: ...
-
+    @overload
+    def after(self, function: After) -> After: ...
+    @overload
+    def after(self, *, tools: str = "*") -> Callable[[After], After]: ...
     def after(self, function: Any = None, *, tools: str = "*") -> Any:
         """Call a function with each result of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("after", function, tools)
 
-    if TYPE_CHECKING:
-
-        @overload
-        def on_error(self, function: OnError) -> OnError: ...
-        @overload
-        def on_error(self, *, tools: str = "*") -> Callable[[OnError], OnError]: ...
-
+    @overload
+    def on_error(self, function: OnError) -> OnError: ...
+    @overload
+    def on_error(self, *, tools: str = "*") -> Callable[[OnError], OnError]: ...
     def on_error(self, function: Any = None, *, tools: str = "*") -> Any:
         """Call a function with each error of the tools that match: see `fastrpc.engine.interceptors`."""
         return self._hook("on_error", function, tools)
@@ -317,15 +301,12 @@ class Server:
         self._plan_anew()
         return function
 
-    if TYPE_CHECKING:
-
-        @overload
-        def filter_lists(self, shows: Shows[str], *, enforced: bool = False) -> None: ...
-        @overload
-        def filter_lists(
-            self, shows: Shows[CallerClass], classify: Classify[CallerClass], *, enforced: bool = False
-        ) -> None: ...
-
+    @overload
+    def filter_lists(self, shows: Shows[str], *, enforced: bool = False) -> None: ...
+    @overload
+    def filter_lists(
+        self, shows: Shows[CallerClass], classify: Classify[CallerClass], *, enforced: bool = False
+    ) -> None: ...
     def filter_lists(self, shows: Any, classify: Any = None, *, enforced: bool = False) -> None:
         """Show in lists what the caller's class may see: `classify(principal)` returns the class, by default
         the principal itself; `shows(caller_class, item)` returns whether it sees a `ListItem`. `classify` is
@@ -505,17 +486,12 @@ class Server:
             found += [other for other in inner._mounts if other not in found]
         return found
 
-    if TYPE_CHECKING:
-
-        @overload
-        @classmethod
-        def proxy(cls, where: str, **options: Unpack[UrlProxyOptions]) -> Self: ...
-        @overload
-        @classmethod
-        def proxy(
-            cls, where: list[str] | tuple[str, ...], **options: Unpack[CommandProxyOptions]
-        ) -> Self: ...
-
+    @overload
+    @classmethod
+    def proxy(cls, where: str, **options: Unpack[UrlProxyOptions]) -> Self: ...
+    @overload
+    @classmethod
+    def proxy(cls, where: list[str] | tuple[str, ...], **options: Unpack[CommandProxyOptions]) -> Self: ...
     @classmethod
     def proxy(cls, where: Iterable[str] | str, **options: Any) -> Self:
         """Return a proxy of another MCP server: one that a command starts, a list of str, over its standard
@@ -533,28 +509,25 @@ class Server:
 
     # --- serving --------------------------------------------------------------------------------------
 
-    if TYPE_CHECKING:
-
-        @overload
-        def run(
-            self,
-            *,
-            drain_seconds: float | None = None,
-            trace: str | None = None,
-            stats: bool = False,
-            transport: Transport | None = None,
-        ) -> None: ...
-        @overload
-        def run(
-            self,
-            *,
-            drain_seconds: float | None = None,
-            trace: str | None = None,
-            stats: bool = False,
-            http: str | None,
-            **options: Unpack[HttpOptions],
-        ) -> None: ...
-
+    @overload
+    def run(
+        self,
+        *,
+        drain_seconds: float | None = None,
+        trace: str | None = None,
+        stats: bool = False,
+        transport: Transport | None = None,
+    ) -> None: ...
+    @overload
+    def run(
+        self,
+        *,
+        drain_seconds: float | None = None,
+        trace: str | None = None,
+        stats: bool = False,
+        http: str | None,
+        **options: Unpack[HttpOptions],
+    ) -> None: ...
     def run(
         self,
         *,

@@ -97,8 +97,7 @@ def _in_environment(key: str) -> str:
 
 
 _kept_secrets: dict[str, str] = {}
-"""Secrets of toolsets that come from files, for `Setting.read`. Child processes would inherit the
-environment."""
+"""Secrets from files, for `Setting.read`: child processes would inherit the environment."""
 
 
 def _definition_error(setting: Setting) -> Exception:
@@ -111,8 +110,7 @@ def _definition_error(setting: Setting) -> Exception:
 
 
 class SettingValue:
-    """The value of a setting and its origin: ``default``, ``environment``, ``command line``, or the file and
-    line."""
+    """A setting's value and origin: ``default``, ``environment``, ``command line``, or file and line."""
 
     __slots__ = ("origin", "setting", "value")
 
@@ -414,7 +412,10 @@ class Configuration:
                     default = default(self._environ, self._home)
                 self.values[name] = SettingValue(setting, default, "default")
                 added.append(setting)
-            elif there is None or not _is_same(there.setting, setting):
+            elif there is None or (there.setting.kind, there.setting.default) != (
+                setting.kind,
+                setting.default,
+            ):
                 from fastrpc.errors import DefinitionError
 
                 raise DefinitionError(f"the setting {name} is already declared with another meaning")
@@ -540,17 +541,10 @@ def settle(configuration: Configuration, others: Iterable[Setting] = ()) -> None
     pending, configuration.pending = configuration.pending, []
     for number, origin, key, _text, _trusted in pending:
         if key not in by_name and family_member(key, families) is None:
-            configuration.warn(f"{origin}: {_unknown(key, known)}", number)
+            from fastrpc.errors import suggestion
 
-
-def _unknown(key: str, known: Iterable[str]) -> str:
-    from fastrpc.errors import suggestion
-
-    return f"unknown key {key if key.isprintable() else ascii(key)}{suggestion(key, known, 1)}"
-
-
-def _is_same(one: Setting, other: Setting) -> bool:
-    return one is other or (one.kind == other.kind and one.default == other.default)
+            shown = key if key.isprintable() else ascii(key)
+            configuration.warn(f"{origin}: unknown key {shown}{suggestion(key, known, 1)}", number)
 
 
 def _member(family: Setting, key: str) -> Setting:

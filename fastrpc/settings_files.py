@@ -52,8 +52,7 @@ HELD_BACK = {
 
 
 def take_file(configuration: SettingsReceiver, path: str, shown: str, trusted: bool) -> None:
-    """Read one file and pass its lines to the configuration. A file in the working directory is not
-    trusted."""
+    """Read one file and pass its lines on. A file in the working directory is not trusted."""
     from fastrpc.regular_files import open_regular
 
     try:

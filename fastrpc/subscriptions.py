@@ -8,6 +8,8 @@ looks for changes, for instance by `Server.watch`, until `subscribers` returns n
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,29 +19,25 @@ if TYPE_CHECKING:
     from fastrpc.engine.dispatcher import Dispatcher
 
 
+@dataclass(slots=True, eq=False)
 class Subscriber:
     """A client that has subscribed to a resource: `caller` and the resource's `uri`, in its normal form."""
 
-    __slots__ = ("_dispatcher", "caller", "uri")
-
-    def __init__(self, caller: Caller, uri: str, dispatcher: Dispatcher) -> None:
-        self.caller = caller
-        self.uri = uri
-        self._dispatcher = dispatcher
+    caller: Caller
+    uri: str
+    _dispatcher: Dispatcher
 
     def notify(self) -> None:
         """Tell this client, and no other, that the resource has changed. Thread-safe."""
         self._dispatcher.changes.resource_updated(self.uri, None)
 
 
+@dataclass(slots=True, eq=False)
 class ListListener:
     """A client that is notified when the list of resources has changed."""
 
-    __slots__ = ("_dispatcher", "caller")
-
-    def __init__(self, caller: Caller, dispatcher: Dispatcher) -> None:
-        self.caller = caller
-        self._dispatcher = dispatcher
+    caller: Caller
+    _dispatcher: Dispatcher
 
     def notify(self) -> None:
         """Tell this client, and no other, that the list of resources has changed. Thread-safe."""

@@ -20,8 +20,7 @@ class Addresses:
         return uri
 
     def there(self, uri: str) -> str | None:
-        """Return what a URI of the other server is in the mounted one; None if it is not one of the mounted
-        server's."""
+        """Return what a URI of the other server is in the mounted one; None if it is not a URI of that."""
         return uri
 
 

@@ -80,15 +80,6 @@ def _is_dict(parameter: Parameter) -> bool:
     return parameter.schema.get("type") == "object" and "properties" not in parameter.schema
 
 
-def completion_of(thing: Any, options: dict[str, Any]) -> Completion:
-    """Return a `Completion` unchanged, or make one of a function and options. Raises `DefinitionError`."""
-    if isinstance(thing, Completion):
-        if options:
-            raise DefinitionError(f"{thing.name}: a Completion has its options already")
-        return thing
-    return Completion(thing, **options)
-
-
 def key_of(target: str, argument: str) -> str:
     """Return the registry key of an argument's completion; only a URI template contains braces."""
     is_template = "{" in target

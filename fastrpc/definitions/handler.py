@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from fastrpc.options import Place
+    from typing_extensions import Self
+
+    from fastrpc.options import Icon, Place
     from fastrpc.schema import Signature
 
     Made = TypeVar("Made", bound="Handler")
@@ -61,6 +63,17 @@ class Handler:
         """The servers in which it is mounted, the innermost first, each with its name there."""
         self._signature: Signature | None = None
         self._check_run()
+
+    @classmethod
+    def of(cls, thing: object, options: dict[str, Any]) -> Self:
+        """Return a handler unchanged, or make one of a function and options. Raises `DefinitionError`."""
+        if not isinstance(thing, cls):
+            return made(cls, thing, options)
+        if options:
+            raise DefinitionError(
+                f"{thing.name}: a {cls.__name__} has its options already; add the function instead"
+            )
+        return thing
 
     @property
     def key(self) -> str:
@@ -122,6 +135,35 @@ class Handler:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+class DescribedHandler(Handler):
+    """A handler with a description for clients, by default the function's docstring."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: list[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(function, name=name, **options)
+        document = docstring_of(self.function) if description is None else description
+        self.description = clean_docstring(document)
+        self.title = title
+        self.icons = icons
+        self.meta = meta
+        if meta:
+            from fastrpc.content import checked_meta
+
+            try:
+                checked_meta(meta)
+            except ValueError as error:
+                raise self.error(str(error)) from None
 
 
 def made(kind: type[Made], thing: Any, options: dict[str, Any]) -> Made:

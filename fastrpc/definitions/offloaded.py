@@ -61,8 +61,7 @@ def is_executor(run: object) -> bool:
 
 
 def offload(tool: OffloadableTool) -> None:
-    """Give a tool the coroutine function that hands its calls over, as its `run` says. Raises
-    DefinitionError."""
+    """Give a tool the coroutine function that hands its calls over. Raises DefinitionError."""
     if tool.is_async:
         raise tool.error(f"run={tool.run!r:.60} is for synchronous functions; leave it out")
     function = tool.function
@@ -138,8 +137,7 @@ def named_as(function: Callable[..., Any], call: Callable[..., Any]) -> Callable
 def _arguments_of(
     tool: OffloadableTool, values: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[dict[str, Any], object]:
-    """Return the arguments that a tool's function is called with, by the names that clients use, and its
-    Context, if it takes one."""
+    """Return the arguments of a call by the names that clients use, and its Context, if there is one."""
     signature = tool.signature
     positional, others = list(values), dict(named)
     context: object = None

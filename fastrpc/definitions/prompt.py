@@ -7,9 +7,7 @@ costs no import for plain types. Calling it and encoding its result are left to 
 
 from __future__ import annotations
 
-from fastrpc.content import checked_meta
-from fastrpc.definitions.handler import Handler, clean_docstring, docstring_of, is_unbound_method, made
-from fastrpc.errors import DefinitionError
+from fastrpc.definitions.handler import DescribedHandler, is_unbound_method
 from fastrpc.protocol.versions import known
 
 TYPE_CHECKING = False
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from fastrpc.content import Content
-    from fastrpc.options import CallOptions, Icon, Role
+    from fastrpc.options import PromptOptions, Role
 
 ROLES = ("user", "assistant")
 
@@ -44,7 +42,7 @@ class Message:
         return f"Message({self.role!r}, {self.content!r})"
 
 
-class Prompt(Handler):
+class Prompt(DescribedHandler):
     """A function that returns the messages of a prompt. Raises `DefinitionError` for an invalid definition.
 
     `name`, `title`, `description`, `icons` and `meta` are sent to clients; name and description default to
@@ -57,32 +55,13 @@ class Prompt(Handler):
 
     kind = "prompt"
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        icons: list[Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-        **options: Unpack[CallOptions],
-    ) -> None:
-        super().__init__(function, name=name, **options)
-        function = self.function
+    def __init__(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
+        super().__init__(function, **options)
         self.failure_prefix: str | None = None
         self.missing_prefix: str | None = None
-        self.title = title
-        self.description = clean_docstring(docstring_of(function) if description is None else description)
-        self.icons = icons
-        self.meta = meta
-        try:
-            checked_meta(meta or {})
-        except ValueError as error:
-            raise self.error(str(error)) from None
         if not isinstance(self.name, str) or not self.name or self.name == "<lambda>":
             raise self.error("cannot be a prompt's name, which is a text; give name=")
-        if is_unbound_method(function):
+        if is_unbound_method(self.function):
             raise self.error("is a method; decorate the method of an object, app.prompt(thing.method)")
         self.describe_early()
 
@@ -113,12 +92,3 @@ class Prompt(Handler):
             )
             for parameter in self.signature.parameters
         ]
-
-
-def prompt_of(thing: Any, options: dict[str, Any]) -> Prompt:
-    """Return a `Prompt` unchanged, or make one of a function and options. Raises `DefinitionError`."""
-    if isinstance(thing, Prompt):
-        if options:
-            raise DefinitionError(f"{thing.name}: a Prompt has its options already; add the function instead")
-        return thing
-    return made(Prompt, thing, options)

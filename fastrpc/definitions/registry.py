@@ -32,17 +32,17 @@ else:  # a class that is generic for type checkers alone: `typing` takes 10 ms t
 class Registry(Generic[Entry]):
     """The entries of one kind, with unique keys, in the order they were added.
 
-    `module` of this package, by default that of the kind's name, makes an entry of what is added with its
-    options: by ``tool_of``, for instance. It is imported for the first one. An entry has a `key`.
+    `home` is the module of this package and the class whose method `of` makes an entry of what is added with
+    its options. It is imported for the first one. An entry has a `key`.
     """
 
-    def __init__(self, kind: str, module: str = "") -> None:
+    def __init__(self, kind: str, home: str) -> None:
         self.kind = kind
         self.watchers: list[Callable[[str], object]] = []
         """Functions that are called with the kind after each change."""
         self.settled = False
         """Whether entries that are added have to be complete."""
-        self._module = f"fastrpc.definitions.{module or kind}"
+        self._home = home
         self._entries: dict[str, Entry] = {}
         self._vacant: tuple[str, int] | None = None  # a key that was vacated, and its place
 
@@ -51,8 +51,9 @@ class Registry(Generic[Entry]):
 
         Raises `DefinitionError` for invalid definitions, and for a key that is taken.
         """
-        factory = f"{self.kind}_of"
-        added: Entry = getattr(__import__(self._module, fromlist=[factory]), factory)(thing, options)
+        module, _, name = self._home.partition(".")
+        definition = getattr(__import__(f"fastrpc.definitions.{module}", fromlist=[name]), name)
+        added: Entry = definition.of(thing, options)
         if self.settled:
             added.settle()
         present = self.get(added.key)
@@ -110,8 +111,7 @@ class Registry(Generic[Entry]):
         self.changed()
 
     def vacate(self, key: str) -> None:
-        """Remove an entry for one that is added under its key next, which takes its place in the order.
-        Raises KeyError."""
+        """Remove an entry; the next one with its key takes its place in the order. Raises KeyError."""
         place = list(self._entries).index(present.key) if (present := self.get(key)) is not None else 0
         self.remove(key)
         self._vacant = key, place
@@ -176,8 +176,7 @@ class UriRegistry(OfUris[Entry]):
 
 
 class ToolRegistry(OfTools):
-    """Tools, which may be published under other names, by which they are also called. Policies, logs and
-    counts use a tool's own name."""
+    """Tools, which may be published under other names. Policies, logs and counts use a tool's own name."""
 
     _underscores = False
     _published: dict[str, Tool] | None = None
@@ -226,12 +225,12 @@ class Registries:
     __slots__ = ("completions", "prompts", "providers", "resources", "templates", "tools")
 
     def __init__(self) -> None:
-        self.tools = ToolRegistry("tool")
-        self.resources: Registry[Resource] = UriRegistry("resource")
-        self.templates: Registry[ResourceTemplate] = UriRegistry("template", "resource")
-        self.providers: Registry[Provider] = Registry("provider", "resource")
-        self.prompts: Registry[Prompt] = Registry("prompt")
-        self.completions: Registry[Completion] = Registry("completion")
+        self.tools = ToolRegistry("tool", "tool.Tool")
+        self.resources: Registry[Resource] = UriRegistry("resource", "resource.Resource")
+        self.templates: Registry[ResourceTemplate] = UriRegistry("template", "resource.ResourceTemplate")
+        self.providers: Registry[Provider] = Registry("provider", "resource.Provider")
+        self.prompts: Registry[Prompt] = Registry("prompt", "prompt.Prompt")
+        self.completions: Registry[Completion] = Registry("completion", "completion.Completion")
 
     def __iter__(self) -> Iterator[Registry[Any]]:
         return (getattr(self, name) for name in self.__slots__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fastrpc.content import Contents as Contents
 from fastrpc.content import annotations_of, checked_meta
-from fastrpc.definitions.handler import Handler, clean_docstring, docstring_of, is_unbound_method, made
+from fastrpc.definitions.handler import DescribedHandler, Handler, is_unbound_method
 from fastrpc.errors import DefinitionError, ResourceNotFound
 from fastrpc.protocol.versions import known
 from fastrpc.schema import Signature, describe
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from fastrpc.definitions.addresses import Addresses
-    from fastrpc.options import CacheScope, CallOptions, ContentAnnotations, Icon, TemplateOptions
+    from fastrpc.options import (
+        CacheScope,
+        CallOptions,
+        ContentAnnotations,
+        Icon,
+        PromptOptions,
+        TemplateOptions,
+    )
     from fastrpc.protocol.uri_template import Template
     from fastrpc.tool_style import ToolStyle
 
@@ -211,7 +218,7 @@ def entry_of(thing: Any) -> Any:
 # ---------------------------------------------------------------------------- resources, templates
 
 
-class _Readable(Handler):
+class _Readable(DescribedHandler):
     """What resources and templates have in common. `style` is that of their errors."""
 
     def __init__(
@@ -219,30 +226,19 @@ class _Readable(Handler):
         function: Callable[..., Any],
         address: str,
         *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
         mime_type: str | None = None,
         annotations: ContentAnnotations | None = None,
-        icons: list[Icon] | None = None,
-        meta: dict[str, Any] | None = None,
         ttl: float | None = None,
         cache_scope: CacheScope | None = None,
-        **options: Unpack[CallOptions],
+        **options: Unpack[PromptOptions],
     ) -> None:
-        super().__init__(function, name=name, **options)
-        if name is None and self.name == "<lambda>":
+        super().__init__(function, **options)
+        if options.get("name") is None and self.name == "<lambda>":
             self.name = address
         self.style: ToolStyle = PLAIN
-        self.title = title
-        self.description = clean_docstring(
-            docstring_of(self.function) if description is None else description
-        )
         self.mime_type = mime_type
-        self.icons = icons
         try:
             self.annotations = annotations_of(annotations or {})
-            self.meta = checked_meta(meta or {})
         except ValueError as error:
             raise self.error(str(error)) from None
         self.ttl = ttl
@@ -282,8 +278,7 @@ class Resource(_Readable):
         self.uri = uri
         self.size = size
         self.is_shared = False
-        """Whether it is the same in each server that has it: a mount adds it only where its URI is not there
-        yet."""
+        """Whether it is the same in each server that has it: a mount does not add it a second time."""
         super().__init__(function, uri, **options)
         scheme, colon, rest = uri.partition(":")
         if not colon or not scheme or not rest or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme):
@@ -399,8 +394,7 @@ def _names(names: Any) -> str:
 
 
 class ProviderMethod(Handler):
-    """A provider's ``list`` or ``read`` method. Its first parameter, if any, receives the cursor or the
-    URI."""
+    """A provider's ``list`` or ``read`` method. Its first parameter receives the cursor or the URI."""
 
     kind = "provider"
 
@@ -437,8 +431,7 @@ class ProviderMethod(Handler):
         return self.provider.cache_scope
 
     def bind(self, text: str | None) -> list[Any]:
-        """Return the arguments of a call whose first parameter receives the cursor or the URI. Raises
-        ArgumentError."""
+        """Return the arguments of a call with a cursor or a URI. Raises ArgumentError."""
         signature = self.signature
         return signature.bind({signature.parameters[0].name: text} if signature.parameters else {})
 
@@ -490,6 +483,11 @@ class Provider:
         self.reader = ProviderMethod(self, reader, "read", **options) if callable(reader) else None
         self.watch: Callable[[str], object] | None = getattr(thing, "watch", None)
 
+    @classmethod
+    def of(cls, thing: object, options: dict[str, Any]) -> Provider:
+        """Return a `Provider` unchanged, or make one of an object or a class. Raises `DefinitionError`."""
+        return thing if isinstance(thing, cls) and not options else cls(thing, **options)
+
     @property
     def key(self) -> str:
         return self.scheme
@@ -507,27 +505,6 @@ class Provider:
         return f"<Provider {self.scheme}>"
 
 
-# --------------------------------------------------------------------------------------- factories
-
-
 def is_template(uri: str) -> bool:
     """Whether a URI contains variables."""
     return "{" in uri
-
-
-def resource_of(thing: Any, options: dict[str, Any]) -> Resource:
-    """Return a `Resource` unchanged, or make one of a function and options. Raises `DefinitionError`."""
-    return thing if isinstance(thing, Resource) and not options else made(Resource, thing, options)
-
-
-def template_of(thing: Any, options: dict[str, Any]) -> ResourceTemplate:
-    """Return a `ResourceTemplate` unchanged, or make one of a function and options. Raises
-    `DefinitionError`."""
-    if isinstance(thing, ResourceTemplate) and not options:
-        return thing
-    return made(ResourceTemplate, thing, options)
-
-
-def provider_of(thing: Any, options: dict[str, Any]) -> Provider:
-    """Return a `Provider` unchanged, or make one of an object or a class. Raises `DefinitionError`."""
-    return thing if isinstance(thing, Provider) and not options else Provider(thing, **options)

@@ -8,7 +8,7 @@ named here.
 
 from __future__ import annotations
 
-from fastrpc.definitions.handler import RUNS, Handler, clean_docstring, docstring_of, is_async, made
+from fastrpc.definitions.handler import RUNS, DescribedHandler, is_async, made
 from fastrpc.errors import DefinitionError
 from fastrpc.protocol.versions import known
 from fastrpc.schema import describe
@@ -59,8 +59,7 @@ _warned_of: set[str] = set()  # a definition is made anew for each server that i
 
 
 def known_tool(entry: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return a tool's descriptor as a version knows it: without titles, it has the title in the
-    annotations."""
+    """Return a descriptor as a version knows it: one without titles has the title in the annotations."""
     found = known("Tool", entry, version)
     title = entry.get("title")
     if title is None or "title" in found:
@@ -69,7 +68,7 @@ def known_tool(entry: dict[str, Any], version: str) -> dict[str, Any]:
     return known("Tool", {**entry, "annotations": annotations}, version)
 
 
-class Tool(Handler):
+class Tool(DescribedHandler):
     """A function and its options as a tool. Raises `DefinitionError` for an invalid definition."""
 
     kind = "tool"
@@ -103,17 +102,20 @@ class Tool(Handler):
         after_seconds: float | None = None,
     ) -> None:
         super().__init__(
-            function, name=name, run=run, timeout_seconds=timeout_seconds, max_running=max_running
+            function,
+            name=name,
+            title=title,
+            description=description,
+            icons=icons,
+            meta=meta,
+            run=run,
+            timeout_seconds=timeout_seconds,
+            max_running=max_running,
         )
         self.max_memory = max_memory
         self._offload()
-        function = self.function
-        self.description = clean_docstring(docstring_of(function) if description is None else description)
-        self.title = title
         self.effect: Effect | None = effect
         self.annotations: ToolAnnotations = {**EFFECTS.get(effect or "", {}), **(annotations or {})}
-        self.icons = icons
-        self.meta = meta
         self._input_schema = input_schema
         self._documents = documents
         self._schema_extra = json_schema_extra
@@ -136,6 +138,15 @@ class Tool(Handler):
             if self.run not in RUNS:
                 offloaded.offload(self)
 
+    @classmethod
+    def of(cls, thing: object, options: dict[str, Any]) -> Tool:
+        """Return the tool of a tool, a marked or a plain function. Raises `DefinitionError`."""
+        mark: Any = getattr(thing, MARK, None)
+        if options or mark is None:
+            return super().of(thing, options)
+        found: Tool = mark.bound_to(thing) if hasattr(thing, "__self__") else mark
+        return found
+
     def _runs_elsewhere(self) -> bool:
         from fastrpc.definitions.offloaded import is_executor
 
@@ -155,13 +166,6 @@ class Tool(Handler):
         if self.costs is not None:
             self._check_costs(self.costs)
         self._check_task()
-        if self.meta:
-            from fastrpc.content import checked_meta
-
-            try:
-                checked_meta(self.meta)
-            except ValueError as error:
-                raise self.error(str(error)) from None
 
     def _check_task(self) -> None:
         if self.task not in (None, "allowed", "required"):
@@ -231,8 +235,7 @@ class Tool(Handler):
         return known_tool(entry, version)
 
     def bound_to(self, function: Callable[..., Any]) -> Tool:
-        """Return this tool for a method bound to an object: in a class body, `@tool` can only mark
-        functions."""
+        """Return this tool for a bound method: in a class body, `@tool` can only mark functions."""
         from copy import copy
 
         bound = copy(self)
@@ -293,17 +296,3 @@ def tool_with(function: Any, options: dict[str, Any]) -> Any:
         cure = "add it to a server instead, server.add_tool(…)"
         raise DefinitionError(f"{mark.name}: a {type(function).__name__} cannot be marked; {cure}") from None
     return function
-
-
-def tool_of(tool: Any, options: dict[str, Any]) -> Tool:
-    """Return the `Tool` of a `Tool`, a marked function, or a function with the options of `tool`. Raises
-    `DefinitionError`."""
-    if isinstance(tool, Tool):
-        if options:
-            raise DefinitionError(f"{tool.name}: a Tool has its options already; add the function instead")
-        return tool
-    mark = getattr(tool, MARK, None)
-    if options or mark is None:
-        return made(Tool, tool, options)
-    found: Tool = mark
-    return found.bound_to(tool) if hasattr(tool, "__self__") else found

@@ -34,8 +34,7 @@ class Announcements:
         """Sends an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
 
     def announce(self, change: str, *values: Any) -> None:
-        """Notify the clients of this process of a change (`CHANGES`), and have the other processes notify
-        theirs. Thread-safe."""
+        """Notify the clients of a change (`CHANGES`), those of the other processes too. Thread-safe."""
         self.take(change, *values)
         if self.share is not None:
             self.share(to_json([change, *values]))
@@ -70,8 +69,7 @@ class Announcements:
                     dispatcher.changes.list_changed(kind)
 
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
-        """Notify every subscribed client of this process that a resource has changed. `rest`: other members
-        of the params."""
+        """Notify this process's subscribers of a changed resource. `rest`: other members of the params."""
         for dispatcher in list(self._dispatchers):
             dispatcher.changes.resource_updated(uri, rest)
 

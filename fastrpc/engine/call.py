@@ -323,8 +323,7 @@ class CallWithResultMeta(Call):
 
 
 def call_deferred(plan: Plan, info: CallInfo, decision: Awaitable[Any], began: int) -> None:
-    """Begin a call of the compiled connection, which came at the tick `began` and about which the guard
-    decides later."""
+    """Begin a call of the connection, which came at the tick `began`; its guard decides later."""
     from fastrpc.engine.guards import check_awaitable
 
     channel: Any = info.context._channel

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from fastrpc.errors import ProtocolError
 
     LetGo = Callable[["Callable[[str], ProtocolError] | None"], object]
-    """Lets an answer go with None. Called with a function, answers with the error that this returns for a
-    protocol version."""
+    """Sends the answer with None; with a function, the error that this returns for a protocol version."""
 
 _lock = Lock()
 _scratch = Recorder(1)

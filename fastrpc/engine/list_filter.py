@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from fastrpc import tracebacks
 from fastrpc.errors import FAILURES, DefinitionError, InternalError
@@ -41,6 +42,7 @@ KINDS: dict[str, ItemKind] = {
 """The kind of an entry that a filter receives, by the entry's registry."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ListItem:
     """One entry of a list, as a filter sees it.
 
@@ -48,21 +50,11 @@ class ListItem:
     URI template of a template, else None; `effect` and `risk` are a tool's, None where it states none.
     """
 
-    __slots__ = ("effect", "kind", "name", "risk", "uri")
-
-    def __init__(
-        self,
-        kind: ItemKind,
-        name: str,
-        uri: str | None = None,
-        effect: Effect | None = None,
-        risk: Risk | None = None,
-    ) -> None:
-        self.kind: ItemKind = kind
-        self.name = name
-        self.uri = uri
-        self.effect: Effect | None = effect
-        self.risk: Risk | None = risk
+    kind: ItemKind
+    name: str
+    uri: str | None = None
+    effect: Effect | None = None
+    risk: Risk | None = None
 
     def __repr__(self) -> str:
         return f"ListItem({self.kind!r}, {self.name!r}, uri={self.uri!r}, effect={self.effect!r})"
@@ -224,8 +216,7 @@ class CallerView:
         return self._plans
 
     def has(self, kind: ItemKind, entry: Any) -> bool:
-        """Whether an entry exists for the class: no enforced filter hides it. Raises InternalError if a
-        filter fails."""
+        """Whether no enforced filter hides an entry from the class. Raises InternalError as `entries`."""
         return self._shows(kind, entry, entry.origin, enforced=True)
 
     def has_at(self, reader: Any, uri: str) -> bool:

@@ -35,8 +35,7 @@ def tell(function: Callable[[], object]) -> None:
 
 
 class Outbound:
-    """Sends messages that are no responses. Bound to the thread that creates it until a loop serves the
-    connection."""
+    """Sends messages that are no responses. Bound to its creator's thread until a loop serves."""
 
     __slots__ = ("_overflowed", "connection", "on_paused", "posted", "thread")
 

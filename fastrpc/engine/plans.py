@@ -102,8 +102,7 @@ class CallPlans:
         return None if tool is None else tool.descriptor(STATELESS)["inputSchema"]
 
     def are_tools_of(self, principal: str, plans: dict[str, Plan]) -> bool:
-        """Whether these are the plans of what exists for a principal now; asked before each call where
-        filters classify calls."""
+        """Whether these are a principal's plans; asked before each call where filters classify calls."""
         lists = self._filters.caller_lists
         if lists is None:
             return self.tools_of(principal) is plans
@@ -165,16 +164,14 @@ class CallPlans:
     # --- other handlers -------------------------------------------------------------------------------
 
     def of_handler(self, handler: Handler, encoder: ResultEncoder) -> Plan:
-        """Return the plan of a handler that is not a tool: where it runs, by its record, and what makes its
-        results. It is kept."""
+        """Return the plan, which is kept, of a handler that is not a tool."""
         found = self._of_handlers.get(id(handler))
         if found is None:
             found = self._of_handlers[id(handler)] = handler, self.make_for_handler(handler, encoder)
         return found[1]
 
     def make_for_handler(self, handler: Handler, encoder: ResultEncoder) -> Plan:
-        """Make the plan of a handler that is not a tool. The connection can bind its arguments if they are
-        strings, or there are none."""
+        """Make that plan. The connection can bind arguments if all are strings, or there are none."""
         is_called = handler.kind != "completion" and not getattr(handler, "is_list", False)
         guard = self._guard_of(handler) if is_called else None
         kind = "resource" if handler.kind in ("template", "provider") else handler.kind
@@ -251,8 +248,7 @@ class CallPlans:
         return rechecked_by(rechecks)
 
     def _recorder_of(self, handler: Handler) -> Recorder | None:
-        """Return what records a handler's calls; None: neither this server nor one that the handler was
-        mounted from has observers."""
+        """Return what records a handler's calls; None if no server on its mount path has observers."""
         observed = any(state.is_observed for _, state in self._state.mount_path_of(handler))
         return self._state.recorder if observed else None
 

@@ -80,21 +80,10 @@ class MethodProtocol(Protocol):
     versions: tuple[str, ...]
     needs: str
     serve: Callable[[Any, Any], bytes | None]
-
-    @property
-    def lists(self) -> ListMethodProtocol | None:
-        """How its list is made, for a method that lists entries."""
-
-
-class ListMethodProtocol(Protocol):
-    """How the list of a method is made where something is done with its entries in between."""
-
-    @property
-    def member(self) -> str:
-        """The member of the result that has the entries."""
-
-    def entries(self, request: Any) -> Awaitable[list[Any]]:
-        """Return all entries that the request's principal sees."""
+    member: str
+    """The member of the result that has the entries, for a method that lists some."""
+    entries: Callable[[Any], Awaitable[list[Any]]] | None
+    """Returns all entries that a request's principal sees; None: the method lists none."""
 
 
 class NotifiedDispatcher(Protocol):
@@ -134,8 +123,7 @@ class RequestCounter(Protocol):
     """Sees every request of a server's clients, calls and others: see `fastrpc.guard.requests`."""
 
     def serve(self, request: Any, serve: Callable[[Any], bytes | None]) -> bytes | None:
-        """Return what `serve` returns of a request: its result, or None if it comes later. Raises
-        ProtocolError."""
+        """Return what `serve` returns: a result, or None if it comes later. Raises ProtocolError."""
 
 
 class ApprovalGates(Protocol):
@@ -144,12 +132,10 @@ class ApprovalGates(Protocol):
     async def ask(
         self, principal: str, name: str, shown: Mapping[str, Any], *, risk: str, seconds: float
     ) -> str:
-        """Have people decide about what is shown, within so many seconds; return the approval's id. The same
-        question is the same approval."""
+        """Have people decide within so many seconds; return the approval's id, one for the same question."""
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
-        """Return whether it was approved, by whom and with which comment, once that is decided or the time is
-        over: then there is neither."""
+        """Return whether it was approved, by whom, and the comment, the last two "" if the time is over."""
 
 
 class RequestWrapper(Protocol):

@@ -82,8 +82,7 @@ class Request:
         """Have the record of its call carry what a guard has decided; one without content cannot."""
 
     def record(self, principal: str, returned: int, size: int) -> tuple[Any, ...]:
-        """Return what `Recorder.write` takes of a call that is over for its client; `returned` is in ticks,
-        `size` in bytes."""
+        """Return what `Recorder.write` takes of a call that is over: `returned` in ticks, `size` in bytes."""
         return (
             *(RECORDED[self.method], self.target, self.id, principal, self.outcome or "ok"),
             *(self.began, self.bound, self.allowed, returned, size),
@@ -97,8 +96,7 @@ class Request:
 
     @property
     def called(self) -> str:
-        """What is called: the tool or the prompt, by its own name, or the resource at a URI, in its normal
-        form."""
+        """What is called: a tool or a prompt by its own name, or a resource by its URI in its normal form."""
         found = self.params.get("uri" if self.method == "resources/read" else "name")
         if not isinstance(found, str):
             return ""

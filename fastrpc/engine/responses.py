@@ -154,8 +154,7 @@ class ResponseWriter:
         self.requests.dropped()
 
     def failure(self, request: Request, plan: Plan, error: BaseException) -> bytes:
-        """Return the result that describes the error of a call. Raises ProtocolError if the call has to be
-        answered with an error."""
+        """Return the result that describes the error of a call. Raises ProtocolError if it needs an error."""
         if isinstance(error, FastrpcError):
             error = error.answering(plan.tool.kind, self.runtime.server_of(plan.tool))
         request.outcome = request.outcome or outcome_of(error)

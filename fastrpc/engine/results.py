@@ -307,8 +307,7 @@ RECORD_MARKS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__", 
 
 
 def takes_blocks(tool: Tool) -> bool:
-    """Return whether results may be content blocks: where no schema says otherwise, or it says only that the
-    result is a list."""
+    """Return whether results may be content blocks: without a schema, or with one of a list of anything."""
     signature = tool.signature
     if signature.output_schema is None:
         return True

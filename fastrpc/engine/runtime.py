@@ -92,8 +92,7 @@ class Runtime(SharedState):
         self._forget_everywhere("tool")
 
     def process_state(self) -> tuple[str, str] | None:
-        """Return the toolset, if there is one, whose tools keep something in their process, and what that is
-        (docs/toolsets.md)."""
+        """Return the toolset that keeps something in its process, and what that is (docs/toolsets.md)."""
         from fastrpc.loader import process_state
 
         self.load()

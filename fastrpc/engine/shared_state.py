@@ -94,8 +94,7 @@ class SharedState:
         return self.upstream is not None or bool(self.mounts)
 
     def mount_path_of(self, handler: Handler) -> list[tuple[str, SharedState]]:
-        """Return the servers through which a call comes to a handler, this one first, each with its name for
-        the handler."""
+        """Return the servers on the way to a handler, this one first, each with its name for the handler."""
         return [(handler.name, self), *[(name, server.runtime) for server, name in handler.origin]]
 
     def server_of(self, handler: Handler) -> Any:

@@ -30,8 +30,7 @@ class Upstreams:
         return any(server.runtime.upstreams.defers(dispatcher, request) for server in self._state.mounts)
 
     def watch(self, uri: str) -> None:
-        """A client has subscribed to a resource: have its provider watch it; subscribe to it upstream too, if
-        it is forwarded."""
+        """A client has subscribed to a resource: watch it where it comes from, upstream servers included."""
         for provider in self._state.registries.providers:
             if provider.watch is not None and (meant := normal(uri)).startswith(provider.prefix):
                 provider.watch(meant)

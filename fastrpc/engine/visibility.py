@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 
 class ServerDescription:
-    """What a server tells every client of itself (MCP: lifecycle): `info` is its `serverInfo`, `instructions`
-    a text for the model."""
+    """What a server tells every client of itself (MCP: lifecycle)."""
 
     def __init__(self, state: SharedState) -> None:
         server = state.server
@@ -74,8 +73,7 @@ class ServerDescription:
         return self._has(registries.completions, registries.prompts, registries.templates)
 
     def _has(self, *registries: Registry[Any]) -> bool:
-        """Whether one of these has entries, or what is declared does not follow from the registries: they are
-        filled later."""
+        """Whether one of these has entries, or may get some later from an upstream server or a wrapper."""
         sources = (self._state.upstream, self._state.wrapper)
         return any(len(each) for each in registries) or any(
             each is not None and bool(each.declares_everything) for each in sources

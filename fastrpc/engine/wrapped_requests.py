@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fastrpc._core.call_info import CallInfo
     from fastrpc._core.task import CallTask
     from fastrpc.engine.interfaces import DispatcherProtocol
-    from fastrpc.engine.ports import ListMethodProtocol, MethodProtocol, RequestWrapper
+    from fastrpc.engine.ports import MethodProtocol, RequestWrapper
     from fastrpc.engine.request import Request
 
 
@@ -60,9 +60,9 @@ def serve(dispatcher: DispatcherProtocol, request: Request, method: MethodProtoc
             return _begin(dispatcher, request, partial(_refuse, error), encoder)
     if not wrapper.wraps_requests(request.method):
         return method.serve(dispatcher, request)
-    if method.lists is None:
+    if method.entries is None:
         return _begin(dispatcher, request, partial(_serve_plainly, dispatcher, request, method), PLAIN)
-    return _begin(dispatcher, request, partial(method.lists.entries, request), ListEncoder(method.lists))
+    return _begin(dispatcher, request, partial(method.entries, request), ListEncoder(method.member))
 
 
 def _begin(
@@ -152,12 +152,11 @@ PLAIN = PlainEncoder()
 
 
 class ListEncoder(PlainEncoder):
-    """Makes a page of the entries that a wrapper has returned: objects with a `key`, and a `descriptor` for
-    each version."""
+    """Makes a page of the entries that a wrapper has returned: objects with `key` and `descriptor`."""
 
-    def __init__(self, lists: ListMethodProtocol) -> None:
-        self._lists = lists
+    def __init__(self, member: str) -> None:
+        self._member = member
 
     def encode(self, request: Request, handler: Handler, value: Any) -> bytes:
         cursor = cursor_of(request.params)
-        return request.dispatcher.runtime.pages.of_entries(self._lists.member, value, cursor, request.version)
+        return request.dispatcher.runtime.pages.of_entries(self._member, value, cursor, request.version)

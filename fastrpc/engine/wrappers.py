@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 
 class SyncInvoker:
-    """Calls a synchronous function for a coroutine: on a worker thread, or inline where it is known to be
-    quick (`Plan.record_duration`)."""
+    """Calls a synchronous function for a coroutine: on a worker thread, or inline if it is quick."""
 
     __slots__ = ("_plan",)
 

@@ -44,31 +44,23 @@ class Method:
 
     `serve` returns the result as JSON text, or None when it will answer later. `needs` names the property
     of `ServerDescription` that says whether this server has anything for the method; without it all have.
-    `lists` says how the entries of a list are found where something is done with them before they are sent.
+    Of a method that lists entries, `member` is the result's name for them, and `entries` returns those that a
+    request's principal sees.
     """
 
-    __slots__ = ("lists", "needs", "serve", "versions")
+    __slots__ = ("entries", "member", "needs", "serve", "versions")
 
     def __init__(
         self,
         versions: tuple[str, ...],
         serve: Serve,
         needs: str = "",
-        lists: ListMethod | None = None,
+        member: str = "",
+        entries: Callable[[Request], Awaitable[list[Any]]] | None = None,
     ) -> None:
         self.versions = versions
         self.serve = serve
         self.needs = needs
-        self.lists = lists
-
-
-class ListMethod:
-    """How the entries of a list are found: `member` is the result's name for them, `entries` the coroutine
-    function that returns those that a request's principal sees."""
-
-    __slots__ = ("entries", "member")
-
-    def __init__(self, member: str, entries: Callable[[Request], Awaitable[list[Any]]]) -> None:
         self.member = member
         self.entries = entries
 
@@ -89,22 +81,23 @@ def _list_of(registry: str, member: str, needs: str) -> Method:
             request.dispatcher.principal, getattr(runtime.registries, registry)
         )
 
-    return Method(VERSIONS, serve, needs, ListMethod(member, listed))
+    return Method(VERSIONS, serve, needs, member, listed)
 
 
-TOOL_RESULTS = tools.RESULT_ENCODER
+TOOL_RESULTS = tools.ToolResultEncoder
 
 METHODS: dict[str, Method] = {
     "initialize": Method(SESSION_VERSIONS, lifecycle.initialize),
     "ping": Method(SESSION_VERSIONS, lifecycle.ping),
     "server/discover": Method((STATELESS,), lifecycle.discover),
-    "tools/list": Method(VERSIONS, tools.list_tools, lists=ListMethod("tools", tools.listed_tools)),
+    "tools/list": Method(VERSIONS, tools.list_tools, member="tools", entries=tools.listed_tools),
     "tools/call": Method(VERSIONS, tools.call_tool),
     "resources/list": Method(
         VERSIONS,
         _later("resources", "list_resources"),
         "has_resources",
-        ListMethod("resources", _later("resources", "listed_resources")),
+        "resources",
+        _later("resources", "listed_resources"),
     ),
     "resources/templates/list": _list_of("templates", "resourceTemplates", "has_resources"),
     "resources/read": Method(VERSIONS, _later("resources", "read_resource"), "has_resources"),
@@ -133,13 +126,13 @@ NOTIFICATIONS: dict[str, Callable[[Dispatcher, dict[str, Any]], object]] = {
 def encoder_of(method: str) -> ResultEncoder:
     """Return what makes the results of a method that calls tools, resources or prompts."""
     if method == "resources/read":
-        from fastrpc.methods.resources import CONTENTS_ENCODER
+        from fastrpc.methods.resources import ContentsEncoder
 
-        return CONTENTS_ENCODER
+        return ContentsEncoder
     if method == "prompts/get":
-        from fastrpc.methods.prompts import PROMPT_ENCODER
+        from fastrpc.methods.prompts import PromptEncoder
 
-        return PROMPT_ENCODER
+        return PromptEncoder
     return TOOL_RESULTS
 
 

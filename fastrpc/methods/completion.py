@@ -48,7 +48,7 @@ def wanted(request: Request, runtime: Runtime, entry: Any) -> tuple[Plan | None,
     if completion is None:
         return None, Completions(matching(value, choices_of(parameter.schema)))
     bound = [value, others][: len(completion.signature.parameters)]
-    return runtime.plans.of_handler(completion, COMPLETION_ENCODER), bound
+    return runtime.plans.of_handler(completion, CompletionEncoder), bound
 
 
 def reference_of(params: dict[str, Any]) -> tuple[str, str]:
@@ -116,9 +116,6 @@ class CompletionEncoder:
     @staticmethod
     def failure(request: Request, completion: Completion, error: BaseException) -> bytes:
         raise refusal(completion, error)
-
-
-COMPLETION_ENCODER = CompletionEncoder()
 
 
 def _answer(request: Request, found: Completions) -> bytes:

@@ -50,7 +50,7 @@ def get_prompt(dispatcher: Dispatcher, request: Request) -> bytes | None:
         bound = prompt.signature.bind(arguments)
     except ArgumentError as error:
         raise unbound(prompt, arguments, error) from None
-    plan = dispatcher.runtime.plans.of_handler(prompt, PROMPT_ENCODER)
+    plan = dispatcher.runtime.plans.of_handler(prompt, PromptEncoder)
     keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, bound)
 
@@ -136,9 +136,6 @@ class PromptEncoder:
         if request.outcome == "refused" and isinstance(error, ToolError):
             raise CallRefused(str(error), legacy=request.version != STATELESS)
         raise refusal(prompt, error)
-
-
-PROMPT_ENCODER = PromptEncoder()
 
 
 def encoded(request: Request, result: dict[str, Any]) -> bytes:

@@ -83,7 +83,7 @@ def _ask_provider(
     lister = next((provider.lister for provider in providers if provider.scheme == scheme), None)
     if lister is None:
         raise InvalidParams("cursor: the list has changed; list again from the start")
-    plan = dispatcher.runtime.plans.of_handler(lister, PAGE_ENCODER)
+    plan = dispatcher.runtime.plans.of_handler(lister, PageEncoder)
     return dispatcher.begin(request, plan, lister.bind(cursor if mark else None))
 
 
@@ -96,8 +96,7 @@ def _list_result(request: Request, entries: Sequence[Any], following: str | None
 
 
 def page_entries(value: Any) -> tuple[Sequence[Any], str | None]:
-    """Return the entries of a page that a provider has listed, and its next cursor. Raises
-    UnencodableResult."""
+    """Return the entries of a provider's page, and the next cursor. Raises UnencodableResult."""
     entries, cursor = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
     if not isinstance(entries, (list, tuple)) or not (cursor is None or isinstance(cursor, str)):
         raise UnencodableResult("expected a list of entries and the next cursor, a str or None")
@@ -145,9 +144,6 @@ def _cursor_after(request: Request, lister: ProviderMethod) -> str | None:
     return _cursor_at(after[0]) if after else None
 
 
-PAGE_ENCODER = PageEncoder()
-
-
 async def listed_resources(request: Request) -> list[Any]:
     """Return the resources that the principal sees, those of all pages of the providers last."""
     runtime, principal = request.dispatcher.runtime, request.dispatcher.principal
@@ -173,7 +169,7 @@ def read_resource(dispatcher: Dispatcher, request: Request) -> bytes | None:
     """Read what is at a URI."""
     uri = uri_of(request.params)
     reader, arguments = _reader_of(request, uri)
-    plan = dispatcher.runtime.plans.of_handler(reader, CONTENTS_ENCODER)
+    plan = dispatcher.runtime.plans.of_handler(reader, ContentsEncoder)
     if isinstance(reader, Resource) and uri == reader.uri == normal(uri):  # what a guard is shown
         keep_plan(dispatcher, request, plan)
     return dispatcher.begin(request, plan, arguments)
@@ -208,8 +204,7 @@ def _reader_of(request: Request, uri: str) -> tuple[Reader, list[Any]]:
 
 
 def _enforced_view(filters: VisibilityFilters, principal: str) -> CallerView | None:
-    """Return what says what exists for a principal; None: everything. Raises InternalError if a filter
-    fails."""
+    """Return the view that says what exists for a principal; None: everything. Raises InternalError."""
     return filters.view_of(principal) if filters.enforces_filters else None
 
 
@@ -259,8 +254,7 @@ def hides_at(runtime: Runtime, principal: str, uri: str) -> bool:
 
 
 def check_watched(runtime: Runtime, principal: str, uri: str, version: str) -> None:
-    """Raise what a guard refuses with to notify the principal of changes at a URI; InternalError if a filter
-    fails."""
+    """Raise a guard's refusal to notify of changes at a URI; InternalError if a filter fails."""
     view = runtime.filters.view_of(principal) if runtime.filters.is_filtered else None
     if view is None:
         return
@@ -349,9 +343,6 @@ class ContentsEncoder:
         if request.outcome == "refused" and isinstance(error, ToolError):
             raise CallRefused(str(error), {"uri": uri}, legacy=request.version != STATELESS)
         raise InternalError(f"Error reading {uri}: {complaint_of(reader, error)}", {"uri": uri})
-
-
-CONTENTS_ENCODER = ContentsEncoder()
 
 
 def _add_rest(result: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any] | None:
@@ -460,10 +451,9 @@ async def _called(channel: RequestChannel, reader: Reader, uri: str, arguments: 
     context = request.call.context if own is channel and request.call is not None else None
     if context is None:
         context = Context(id_value(request.id), request.version, request.client_info, own)
-    plan = runtime.plans.of_handler(reader, CONTENTS_ENCODER)
-    await allow(plan.guard, CallInfo(plan, normal(uri), channel.principal, arguments, context))
-
+    plan = runtime.plans.of_handler(reader, ContentsEncoder)
     info = CallInfo(plan, normal(uri), channel.principal, arguments, context)
+    await allow(plan.guard, info)
 
     def call() -> Any:
         if plan.around is not None:
@@ -500,8 +490,7 @@ def _channel_for(channel: RequestChannel, reader: Reader) -> RequestChannel:
 
 
 def subscribe(dispatcher: Dispatcher, request: Request) -> bytes:
-    """Subscribe the client to a resource. Raises ResourceNotFound if there is none at the URI, and what a
-    guard refuses with."""
+    """Subscribe the client to a resource. Raises ResourceNotFound, and the refusal of a guard."""
     _reader_of(request, uri_of(request.params))
     return subscribe_to_found(dispatcher, request)
 

@@ -88,15 +88,15 @@ class _LateAnswer:
         self.ended = False
 
     def answer(self, result: bytes) -> None:
-        if not self.ended:
-            self.ended = True
-            self.dispatcher.responses.answer(self.request, result)
-            self.dispatcher.requests.forget(self.request)
+        self._end(self.dispatcher.responses.answer, result)
 
     def refuse(self, error: ProtocolError) -> None:
+        self._end(self.dispatcher.responses.refuse, error)
+
+    def _end(self, send: Callable[[Request, Any], object], answer: bytes | ProtocolError) -> None:
         if not self.ended:
             self.ended = True
-            self.dispatcher.responses.refuse(self.request, error)
+            send(self.request, answer)
             self.dispatcher.requests.forget(self.request)
 
     def cancel(self, said: dict[str, Any] | None = None) -> None:
@@ -372,16 +372,11 @@ def _extension_required(what: str) -> MissingRequiredClientCapability:
     return MissingRequiredClientCapability(f"{what}: the client must support {TASKS_EXTENSION}", needed)
 
 
-class _TaskError(ProtocolError):
-    """The JSON-RPC error of a task's call."""
-
-    def __init__(self, code: int, message: str, data: object) -> None:
-        super().__init__(message, data)
-        self.code = code
-
-
 def _error_of(error: dict[str, Any]) -> ProtocolError:
-    return _TaskError(error["code"], error["message"], error.get("data"))
+    """Return the JSON-RPC error of a task's call."""
+    found = ProtocolError(error["message"], error.get("data"))
+    found.code = error["code"]
+    return found
 
 
 def _no_task(error: FastrpcError) -> ProtocolError:

@@ -67,8 +67,7 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
 
 
 def _unknown_tool(dispatcher: Dispatcher, name: str) -> UnknownName:
-    """Return the error for a tool that does not exist for the principal; the connection answers with it from
-    now on."""
+    """Return the error for a tool that does not exist for the principal; the connection keeps it."""
     from fastrpc.engine.known_answers import remember_unknown
 
     runtime = dispatcher.runtime
@@ -92,6 +91,3 @@ class ToolResultEncoder:
     @staticmethod
     def failure(request: Request, tool: Tool, error: BaseException) -> bytes:
         return request.dispatcher.runtime.results.failure(complaint_of(tool, error), request.version)
-
-
-RESULT_ENCODER = ToolResultEncoder()

@@ -23,8 +23,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 class FollowedPages:
-    """One list that is being read: `method` of `peer`, which the log names. `seconds`: the most that all its
-    pages may take; 0 for no bound."""
+    """The pages of a list: of `method` of `peer`, which the log names, in at most `seconds` (0: any time)."""
 
     def __init__(self, method: str, peer: str, seconds: float = 0) -> None:
         self._seconds = seconds
@@ -48,8 +47,7 @@ class FollowedPages:
             params = self.next(result, took)
 
     def next(self, result: dict[str, Any], took: float = 0) -> dict[str, Any] | None:
-        """Return the params of the request for the page after this result, which took so many seconds; None:
-        the list ends here."""
+        """Return the params of the next request after a result that took so many seconds; None at the end."""
         cursor = result.get("nextCursor")
         if not cursor:  # some servers end with an empty one
             return None

@@ -23,8 +23,7 @@ def cursor_of(params: dict[str, object]) -> str | None:
 
 
 def page_of(keys: Sequence[str], cursor: str | None, size: int) -> tuple[int, int, str | None]:
-    """Return the start and end of a page in `keys`, and the next cursor, None on the last page. Raises
-    InvalidParams."""
+    """Return a page's start and end in `keys`, and the next cursor, None at the end. Raises InvalidParams."""
     start = 0 if cursor is None else _start_of(keys, cursor)
     end = min(start + size, len(keys))
     return start, end, encode_cursor(end, keys[end - 1]) if end < len(keys) else None

@@ -88,8 +88,7 @@ class _Span:
         self.stops = _PATH_STOPS if path else _STOPS[operator]
 
     def value_at(self, uri: str, start: int) -> int:
-        """Return where the value begins, in a section that begins at `start`; -1 if no section begins
-        there."""
+        """Return where the value begins in a section that begins at `start`; -1 if none begins there."""
         if not uri.startswith(self.lead, start):
             return -1
         at = start + len(self.lead)
@@ -127,8 +126,7 @@ class _Span:
         return range(end, at + self.least - 1, -1)
 
     def read(self, uri: str, start: int, end: int, values: dict[str, str]) -> None:
-        """Store the values of the variables in `values`. Raises UnicodeDecodeError for bytes that are not
-        UTF-8."""
+        """Store the values of the variables. Raises UnicodeDecodeError for bytes that are not UTF-8."""
         text = uri[self.value_at(uri, start) : end]
         if self.operator in ("?", "&"):
             for pair in text.split("&"):
@@ -264,8 +262,7 @@ class Template:
         return values
 
     def _has_literals(self, uri: str) -> bool:
-        """Whether a URI contains the literals, in their order: of many templates this leaves few to look at
-        closely."""
+        """Whether a URI contains the literals, in order: of many templates, few remain for a closer look."""
         first, last = (self._parts[0], self._parts[-1]) if self._parts else (None, None)
         if isinstance(first, _Literal) and not uri.startswith(first.text):
             return False
@@ -280,8 +277,7 @@ class Template:
         return True
 
     def _places(self, uri: str) -> tuple[list[list[bool]], list[list[bool]]]:
-        """Return for each part where it may begin, and where it or, if it is optional, what follows it may
-        begin."""
+        """Return for each part where it may begin, and where it or, if it is optional, what follows may."""
         after = [False] * len(uri) + [True]
         present: list[list[bool]] = []
         fits = [after]

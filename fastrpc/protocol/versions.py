@@ -94,8 +94,7 @@ CONTENT_SINCE = {"audio": _SECOND, "resource_link": _THIRD}
 
 
 def known(kind: str, entry: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return an object without the members that a version does not have, and without members that are
-    None."""
+    """Return an object without None and without the members that a version does not have."""
     since, only = SINCE[kind], ONLY.get(kind, {})
     return {
         name: value

@@ -27,7 +27,11 @@ def functions_of_classes(path: str, text: str) -> dict[str, int]:
     that are only declared for type checkers, such as overloads."""
     classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
     return {
-        f"{path} {each.name}": sum(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) for n in each.body)
+        f"{path} {each.name}": sum(
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and "overload" not in map(ast.unparse, node.decorator_list)
+            for node in each.body
+        )
         for each in classes
     }
 

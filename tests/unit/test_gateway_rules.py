@@ -7,7 +7,7 @@ from unicodedata import normalize
 
 import pytest
 
-from fastrpc.definitions.tool import tool_of
+from fastrpc.definitions.tool import Tool
 from fastrpc.errors import InvalidConfig
 from fastrpc.gateway.names import LONGEST, is_listable, listed_name, prefix_of
 from fastrpc.gateway.rules import Rules, patterns_of
@@ -26,7 +26,7 @@ from fastrpc.gateway.rules import Rules, patterns_of
 )
 def test_a_name_is_the_servers_and_the_tools(server: str, style: str, listed: str) -> None:
     assert listed_name(prefix_of(server, style), "price") == listed
-    tool_of(lambda: 1, {"name": listed})  # a name that MCP allows
+    Tool.of(lambda: 1, {"name": listed})  # a name that MCP allows
 
 
 def test_long_names_are_shortened_and_stay_different() -> None:

@@ -14,8 +14,8 @@ def late_functions() -> dict[str, tuple[str, str]]:
     used = {name: value for name, value in vars(methods).items() if callable(value)}
     for method, found in methods.METHODS.items():
         used[method] = found.serve
-        if found.lists is not None:
-            used[f"{method} (entries)"] = found.lists.entries
+        if found.entries is not None:
+            used[f"{method} (entries)"] = found.entries
     variables = {
         where: inspect.getclosurevars(each).nonlocals for where, each in used.items() if is_late(each)
     }

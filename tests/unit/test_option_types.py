@@ -18,7 +18,7 @@ from fastrpc.client.http.address import Remote
 from fastrpc.client_requests import ElicitResult, Form
 from fastrpc.client_requests.sampling import _OPTIONS as SAMPLING_OPTIONS
 from fastrpc.compat import FastMCP
-from fastrpc.definitions.handler import Handler
+from fastrpc.definitions.handler import DescribedHandler, Handler
 from fastrpc.definitions.prompt import Prompt
 from fastrpc.definitions.resource import CACHE_SCOPES, Provider, Resource, ResourceTemplate, _Readable
 from fastrpc.definitions.tool import EFFECTS, Tool
@@ -42,10 +42,11 @@ def keys(table: Any) -> set[str]:
 
 def test_the_tables_have_the_options_that_there_are() -> None:
     call = keys(options.CallOptions)
-    readable = call | keywords(_Readable.__init__)
+    described = call | keywords(DescribedHandler.__init__)
+    readable = described | keywords(_Readable.__init__)
     assert call == keywords(Handler.__init__) - {"name"}
     assert keys(options.ToolOptions) == keywords(Tool.__init__)
-    assert keys(options.PromptOptions) == call | keywords(Prompt.__init__)
+    assert keys(options.PromptOptions) == described | keywords(Prompt.__init__)
     assert keys(options.TemplateOptions) == readable | keywords(ResourceTemplate.__init__) - {"uri"}
     assert keys(options.ResourceOptions) == readable | keywords(Resource.__init__) - {"uri"}
     assert keys(options.ProviderOptions) == call | keywords(Provider.__init__) - {"scheme"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fastrpc.compat.components.definitions import definition_of
 from fastrpc.compat.composition.nested_calls import call_plan
 from fastrpc.errors import FAILURES, InvalidParams, ProtocolError, ResourceNotFound, excerpt
-from fastrpc.methods.completion import COMPLETION_ENCODER, reference_of, wanted
+from fastrpc.methods.completion import CompletionEncoder, reference_of, wanted
 from fastrpc.methods.resources import subscribe_to_found, uri_of
 from fastrpc.protocol.uri_template import normal
 from fastrpc.protocol.versions import STATELESS
@@ -39,14 +39,14 @@ async def complete(chain: Any, request: Request, call: CallInfo) -> bytes:
     entry = getattr(found, "entry", None) or definition_of(kind, found, server)
     plan, value = wanted(request, server.runtime, entry)
     if plan is None:
-        return COMPLETION_ENCODER.encode(request, entry, value)
+        return CompletionEncoder.encode(request, entry, value)
     try:
         value = await call_plan(call.context, plan, server, plan.tool.name, value)
-        return COMPLETION_ENCODER.encode(request, plan.tool, value)
+        return CompletionEncoder.encode(request, plan.tool, value)
     except ProtocolError:
         raise
     except FAILURES as error:
-        return COMPLETION_ENCODER.failure(request, plan.tool, error)
+        return CompletionEncoder.failure(request, plan.tool, error)
 
 
 async def _referred(chain: Any, kind: str, key: str) -> Any:

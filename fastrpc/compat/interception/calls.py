@@ -244,7 +244,7 @@ class ResourceRead(SeenCall):
         found = resources.bound_at(runtime.registries, name)
         if found is None:
             raise ResourceNotFound(name, legacy=self.version != STATELESS)
-        return runtime.plans.of_handler(found[0], resources.CONTENTS_ENCODER), found[1]
+        return runtime.plans.of_handler(found[0], resources.ContentsEncoder), found[1]
 
     def _result(self, handler: Any, name: str, value: Any) -> Any:
         if value is None:
@@ -273,7 +273,7 @@ class PromptCall(SeenCall):
     seen = staticmethod(seen_prompt_result)
 
     def _plan_of(self, name: str, message: Any) -> tuple[Plan, list[Any]]:
-        from fastrpc.methods.prompts import PROMPT_ENCODER, unbound
+        from fastrpc.methods.prompts import PromptEncoder, unbound
 
         runtime = self._server.runtime
         prompt = runtime.registries.prompts.get(name)
@@ -284,7 +284,7 @@ class PromptCall(SeenCall):
             bound = prompt.signature.bind(arguments)
         except ArgumentError as error:
             raise unbound(prompt, arguments, error) from None
-        return runtime.plans.of_handler(prompt, PROMPT_ENCODER), bound
+        return runtime.plans.of_handler(prompt, PromptEncoder), bound
 
     def _result(self, handler: Any, name: str, value: Any) -> Any:
         from fastrpc.methods.prompts import messages_of

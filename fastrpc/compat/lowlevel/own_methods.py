@@ -156,9 +156,6 @@ class MethodEncoder:
         raise error
 
 
-METHOD_ENCODER = MethodEncoder()
-
-
 def _closed(result: dict[str, Any], ending: bytes) -> bytes:
     """Return the JSON of a result with the members that its version ends with."""
     return to_json(result)[:-1] + (ending if result else ending.lstrip(b","))
@@ -194,7 +191,7 @@ class OwnMethods:
         served = VERSIONS if before is None else before.versions
 
         def serve(dispatcher: Dispatcher, request: Request) -> bytes | None:
-            plan = dispatcher.runtime.plans.of_handler(handler, METHOD_ENCODER)
+            plan = dispatcher.runtime.plans.of_handler(handler, MethodEncoder)
             return dispatcher.begin(request, plan, [request.params])
 
         self.METHODS[method] = Method(served if versions is None else tuple(versions), serve)

@@ -110,7 +110,7 @@ class WireChain:
         if method in CALL_OF:
             return self.wraps_calls(method)
         known = METHODS.get(method)
-        wrappable = method in HANDSHAKES or (known is not None and known.lists is not None)
+        wrappable = method in HANDSHAKES or (known is not None and known.entries is not None)
         return wrappable and bool(self._middleware)
 
     def wraps_notifications(self) -> bool:
@@ -162,15 +162,14 @@ class WireChain:
     async def _list(
         self, request: Request, call: CallInfo, proceed: Callable[[], Awaitable[Any]]
     ) -> list[ListedComponent]:
-        lists = METHODS[request.method].lists
-        assert lists is not None
+        member = METHODS[request.method].member
 
         async def end(context: Any) -> Any:
-            return {lists.member: [dict(each.descriptor(request.version)) for each in await proceed()]}
+            return {member: [dict(each.descriptor(request.version)) for each in await proceed()]}
 
         context = MessageContext.of(RequestContext(call.context, self.server))
         found = result_of(await around(self._middleware, context, end))
-        return [component_of(ListedComponent(raw), request.version) for raw in found.get(lists.member, ())]
+        return [component_of(ListedComponent(raw), request.version) for raw in found.get(member, ())]
 
 
 class HandshakeChain(WireChain):
@@ -299,4 +298,4 @@ def gated_streams(method: Method, server: Any) -> Method:
         passed[id(request)] = error
         dispatcher.resume(request)
 
-    return Method(method.versions, serve, method.needs, method.lists)
+    return Method(method.versions, serve, method.needs, method.member, method.entries)
