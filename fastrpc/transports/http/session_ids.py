@@ -1,22 +1,26 @@
-"""Ids of sessions over HTTP: 256 random bits, 128 over SSE, after the number of the worker that has the
-session.
+"""Ids of sessions over HTTP, and the worker to which an id belongs.
 
-A process that serves alone has no number. The number is not secret: with another one, a request goes to a
-worker without that session.
+Without a shared key an id is 256 random bits, 128 over SSE, after the number of the worker that has the
+session. A process that serves alone has no number. The number is not secret: with another one, a request goes
+to a worker without that session. A sealed id (`session_seals`) may come from another machine: it belongs to
+the worker that its checksum names, and a worker makes only ids that belong to it.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
+from zlib import crc32
 
+_number, _count = 0, 1
 _prefix = ""
 NUMBERED = re.compile(rb"([0-9]{1,3})\.")
 
 
-def be_worker(number: int) -> None:
-    """Prefix all ids of this process with this worker's number from now on."""
-    global _prefix
+def be_worker(number: int, count: int) -> None:
+    """Have all ids of this process belong to this worker of `count` from now on."""
+    global _number, _count, _prefix
+    _number, _count = number, count
     _prefix = f"{number}."
 
 
@@ -30,7 +34,19 @@ def new_hex_id() -> str:
     return f"{_prefix}{secrets.token_hex(16)}"
 
 
-def worker_of(id: bytes) -> int | None:
-    """Return the number of the worker that has made an id; None if it has no number."""
+def belongs_here(id: bytes) -> bool:
+    """Whether a sealed id belongs to this process."""
+    return crc32(id) % _count == _number
+
+
+def is_sealed(id: str) -> bool:
+    """Whether an id has the form of a sealed one."""
+    return id.count(".") == 2
+
+
+def worker_of(id: bytes, count: int) -> int | None:
+    """Return the number of the worker, of `count`, to which an id belongs; None if it is no worker's."""
+    if id.count(b".") == 2:  # a sealed one
+        return crc32(id) % count
     match = NUMBERED.match(id)
     return None if match is None else int(match[1])

@@ -112,7 +112,7 @@ class SessionRouter:
         if not id:
             query: bytes = scope.get("query_string", b"")
             id = query.partition(b"session_id=")[2]
-        return worker_of(id)
+        return worker_of(id, self._count)
 
     async def _forward(self, owner: int, scope: Mapped, receive: Receive, send: Send) -> None:
         """Have another worker serve a request, and forward its response."""

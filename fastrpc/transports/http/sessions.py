@@ -1,9 +1,10 @@
 """Sessions of the versions up to 2025-11-25 over HTTP: ids, principals, streams, and expiry.
 
-An id is 256 random bits. A session belongs to the principal that opened it; for any other it does not exist.
-A session ends when it has been idle for too long; if a principal has too many, or too much stored in them,
-the one that was idle the longest ends. Everything that a session stores is bounded, in number and in bytes
-(`fastrpc.quotas`).
+An id is 256 random bits, or contains the handshake where processes share a key (`session_seals`): then a
+process continues a session that another one has begun. A session belongs to the principal that opened it; for
+any other it does not exist. A session ends when it has been idle for too long; if a principal has too many,
+or too much stored in them, the one that was idle the longest ends. Everything that a session stores is
+bounded, in number and in bytes (`fastrpc.quotas`).
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ from time import monotonic
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
+from fastrpc.signed_texts import keys_of
 from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.remembered import Bypass
-from fastrpc.transports.http.session_ids import new_id
+from fastrpc.transports.http.session_ids import is_sealed, new_id
 from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
     from collections.abc import Callable
+    from typing import Any
 
-    from fastrpc.transports.interfaces import Connect
+    from fastrpc.transports.http.session_seals import SessionSeals
+    from fastrpc.transports.interfaces import Connect, ServedRuntime
 
 STREAMS_KEPT = 64
 EXCHANGES_KEPT = 16
@@ -57,8 +61,11 @@ class HttpSession:
         outer: Store,
         all_idle: Quota,
         make_exchange: Callable[..., Exchange] = Exchange,
+        id: str | None = None,
     ) -> None:
-        self.id = new_id()
+        self.id = id or new_id()
+        self.is_sealed = id is not None
+        """Whether other processes can continue it."""
         self.principal = principal
         self.used = monotonic()
         self.closed = False
@@ -158,14 +165,19 @@ class HttpSession:
     def listen(self, last_event_id: str | None) -> Reader | None:
         """Return a reader of the standalone stream, or of the events after an id; None for an unknown id."""
         if last_event_id is None:
-            return self.standalone.read_after(self.standalone.sent)
+            return self._listen_anew()
         number, _, seen = last_event_id.partition("-")
         if not (number.isdecimal() and seen.isdecimal() and last_event_id.isascii() and len(seen) < 20):
             return None
         stream = self._streams.get(int(number[:20]))
+        if stream is self.standalone and self.is_sealed and int(seen) > stream.last:
+            return self._listen_anew()  # it has heard that event from another process
         if stream is None or int(seen) > stream.last:
             return None
         return stream.read_after(int(seen))
+
+    def _listen_anew(self) -> Reader:
+        return self.standalone.read_after(self.standalone.sent)
 
     def priming(self, reader: Reader) -> bytes:
         """Return the first bytes for a reader."""
@@ -213,29 +225,72 @@ class Sessions:
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
         self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
         self._sweep: TimerHandle | None = None
+        self._seals: SessionSeals | None = None
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, principal: str, loop: AbstractEventLoop) -> HttpSession | None:
-        """Return a new session; None if there are too many, and the principal has no idle one to end."""
+    def open(self, principal: str, loop: AbstractEventLoop, id: str | None = None) -> HttpSession | None:
+        """Return a new session; None if there are too many, and the principal has no idle one to end.
+        `id`: the sealed one that it has already."""
         if self._is_full(principal):
             self.end_idle()
         if self._is_full(principal) and not self._end_idle_one(principal):
             return None
         session = HttpSession(
-            principal, self._connect, loop, self._store, self._idle_exchanges, self.make_exchange
+            principal, self._connect, loop, self._store, self._idle_exchanges, self.make_exchange, id
         )
         session.retry_ms = self.retry_ms
         of_caller = session.dispatcher.runtime.quotas.of(principal)
         if of_caller.make_room is None:
             of_caller.make_room = partial(self._end_idle_one, principal, but_last=True)
         session.dispatcher.session.quota.outer = of_caller
-        self._sessions[session.id] = session
-        self._of_caller.setdefault(principal, OrderedDict())[session.id] = session
+        self._add(session)
         if self._sweep is None:
             self._sweep_later(loop)
         return session
+
+    def _add(self, session: HttpSession) -> None:
+        self._sessions[session.id] = session
+        self._of_caller.setdefault(session.principal, OrderedDict())[session.id] = session
+
+    def seal(self, session: HttpSession) -> None:
+        """Replace the id of a session that has agreed by one with which other processes can continue it, if
+        there are keys for that. `notifications/initialized` may then come to another process."""
+        seals = self._seals_of(session.dispatcher.runtime)
+        id = None if seals is None else seals.sealed(session.principal, session.dispatcher.session)
+        if id is not None:
+            self.remove(session)
+            session.id, session.is_sealed = id, True
+            self._add(session)
+            session.dispatcher.session.ready()
+
+    def handshake_of(self, id: str, principal: str) -> dict[str, Any] | None:
+        """Return the params of `initialize` of a sealed session that this process does not have, for
+        `Dispatcher.adopt_session`; None for any other id."""
+        seals = self._seals
+        if seals is None:
+            if not is_sealed(id):
+                return None
+            dispatcher = self._connect()
+            seals = self._seals_of(dispatcher.runtime)
+            dispatcher.close()
+        return None if seals is None else seals.handshake_of(id, principal)
+
+    def _seals_of(self, runtime: ServedRuntime) -> SessionSeals | None:
+        """Return what makes and reads sealed ids; None without shared keys."""
+        keys = keys_of(runtime)
+        if self._seals is None and keys.are_shared:
+            from fastrpc.transports.http.session_seals import SessionSeals
+
+            self._seals = SessionSeals(keys, str(runtime.description.info.get("name")))
+        return self._seals
+
+    def end_for_client(self, session: HttpSession) -> None:
+        """Remove a session that its client ends, which the caller then closes, and do not continue it."""
+        self.remove(session)
+        if session.is_sealed and self._seals is not None:
+            self._seals.refuse(session.id)
 
     def _end_idle_one(self, principal: str, *, but_last: bool = False) -> bool:
         """End the session of a principal that was idle the longest; False if there is none.
