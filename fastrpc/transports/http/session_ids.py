@@ -14,6 +14,8 @@ from zlib import crc32
 
 _number, _count = 0, 1
 _prefix = ""
+STREAM_STEP = 256
+"""More than the workers that a server can have."""
 NUMBERED = re.compile(rb"([0-9]{1,3})\.")
 
 
@@ -37,6 +39,20 @@ def new_hex_id() -> str:
 def belongs_here(id: bytes) -> bool:
     """Whether a sealed id belongs to this process."""
     return crc32(id) % _count == _number
+
+
+def first_stream() -> int:
+    """Return the number after which the streams of a sealed session are numbered, in steps of `STREAM_STEP`:
+    it says which worker has a stream, and no other process uses it."""
+    return secrets.randbits(40) * STREAM_STEP + _number
+
+
+def worker_of_stream(last_event_id: bytes) -> int | None:
+    """Return the number of the worker that has the stream of an event; None for the standalone stream."""
+    number = last_event_id.partition(b"-")[0]
+    if not number.isdigit() or len(number) > 20 or number == b"0":
+        return None
+    return int(number) % STREAM_STEP
 
 
 def is_sealed(id: str) -> bool:

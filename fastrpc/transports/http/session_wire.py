@@ -58,27 +58,20 @@ class SessionWire:
 
     def _adopted(self, id: str, principal: str) -> HttpSession:
         """Return the session of a sealed id, which another process has begun. Raises Refused."""
-        handshake = self._sessions.handshake_of(id, principal)
-        if handshake is None:
-            raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
-        session = self._open(principal, id)
         try:
-            session.dispatcher.adopt_session(handshake)
-        except ProtocolError as error:  # no memory for what the client has declared
-            self._sessions.end(session)
+            session = self._sessions.adopt(id, principal, asyncio.get_running_loop())
+        except ProtocolError as error:
             raise Refused(429, error.message, error.code, RETRY) from None
-        return session
-
-    def _open(self, principal: str, id: str | None = None) -> HttpSession:
-        """Return a new session, or one with a sealed id. Raises Refused if there are too many."""
-        session = self._sessions.open(principal, asyncio.get_running_loop(), id)
         if session is None:
-            raise Refused(429, "Too many sessions are open", headers=RETRY)
+            raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
         self._exchanges.runtime = session.dispatcher.runtime
         return session
 
     async def _post_initialize(self, request: HttpRequest, body: bytes) -> None:
-        session = self._open(request.principal)
+        session = self._sessions.open(request.principal, asyncio.get_running_loop())
+        if session is None:
+            raise Refused(429, "Too many sessions are open", headers=RETRY)
+        self._exchanges.runtime = session.dispatcher.runtime
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
         if answer is None:  # the proxy connects to its upstream server first
@@ -116,6 +109,8 @@ class SessionWire:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
+        if kind != "request" and session.is_sealed and self._sessions.sharing is not None:
+            self._sessions.sharing.message(session, kind, body)
         if kind not in ("notification", "response") and answer is None and exchange.waits:
             return self._responses.send_in_session(request, session, exchange)
         session.put_back(exchange)

@@ -9,18 +9,19 @@ bounded, in number and in bytes (`fastrpc.quotas`).
 
 from __future__ import annotations
 
+import secrets
 from collections import OrderedDict
 from functools import partial
 from time import monotonic
 
-from fastrpc.errors import InternalError
+from fastrpc.errors import InternalError, Overloaded
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.signed_texts import keys_of
 from fastrpc.transports.http import streams
 from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.remembered import Bypass
-from fastrpc.transports.http.session_ids import is_sealed, new_id
+from fastrpc.transports.http.session_ids import STREAM_STEP, first_stream, is_sealed, new_id
 from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 
 TYPE_CHECKING = False
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.transports.http.session_seals import SessionSeals
+    from fastrpc.transports.http.session_sharing import SessionSharing
     from fastrpc.transports.interfaces import Connect, ServedRuntime
 
 STREAMS_KEPT = 64
@@ -41,6 +43,7 @@ STANDALONE_BYTES = 1024 * 1024
 RETRY_MS = 1000
 LATER_MS = 5000
 SWEEP_SECONDS = 30.0
+REQUEST_ID_BITS = 48  # ids stay below 2**53, which all JSON parsers read exactly
 
 PRIMED = (LATEST_SESSION_VERSION,)
 """Versions whose clients accept an event without data, with an id to resume from."""
@@ -61,10 +64,9 @@ class HttpSession:
         outer: Store,
         all_idle: Quota,
         make_exchange: Callable[..., Exchange] = Exchange,
-        id: str | None = None,
     ) -> None:
-        self.id = id or new_id()
-        self.is_sealed = id is not None
+        self.id = new_id()
+        self.is_sealed = False
         """Whether other processes can continue it."""
         self.principal = principal
         self.used = monotonic()
@@ -87,6 +89,16 @@ class HttpSession:
         self._idle: list[Exchange] = []
         self._all_idle = all_idle
         self._last_stream = 0
+        self._stream_step = 1
+        self.pass_line: Callable[[bytes], object] | None = None
+        """Receives the messages that belong to no request, where another worker has the standalone stream."""
+
+    def become_sealed(self, id: str) -> None:
+        """Take an id with which other processes can continue the session. From now on none of them gives a
+        stream, or a request to the client, the number that another one gives."""
+        self.id, self.is_sealed = id, True
+        self._last_stream, self._stream_step = first_stream(), STREAM_STEP
+        self.dispatcher.session.first_request_id = secrets.randbits(REQUEST_ID_BITS) + 1
 
     @property
     def version(self) -> str | None:
@@ -131,15 +143,17 @@ class HttpSession:
             exchange.close()
 
     def _take_standalone(self, kind: str, line: bytes) -> None:
-        if kind == MESSAGE:
+        if kind == MESSAGE and self.pass_line is None:
             self.standalone.put(line)
+        elif kind == MESSAGE and self.pass_line is not None:
+            self.pass_line(line)
 
     def stream_of(self, exchange: Exchange) -> Reader:
         """Make a stream of all items of an exchange, queued and later ones, and return its first reader.
 
         The stream continues without a reader: a client that disconnects has not cancelled.
         """
-        self._last_stream += 1
+        self._last_stream += self._stream_step
         stream = self._streams[self._last_stream] = EventStream(self._last_stream, self._loop, self._store)
         reader = stream.read_after(0)
 
@@ -226,6 +240,8 @@ class Sessions:
         self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
         self._sweep: TimerHandle | None = None
         self._seals: SessionSeals | None = None
+        self.sharing: SessionSharing | None = None
+        """Shares sealed sessions with the other workers, if there are some."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -238,8 +254,10 @@ class Sessions:
         if self._is_full(principal) and not self._end_idle_one(principal):
             return None
         session = HttpSession(
-            principal, self._connect, loop, self._store, self._idle_exchanges, self.make_exchange, id
+            principal, self._connect, loop, self._store, self._idle_exchanges, self.make_exchange
         )
+        if id is not None:
+            session.become_sealed(id)
         session.retry_ms = self.retry_ms
         of_caller = session.dispatcher.runtime.quotas.of(principal)
         if of_caller.make_room is None:
@@ -261,21 +279,41 @@ class Sessions:
         id = None if seals is None else seals.sealed(session.principal, session.dispatcher.session)
         if id is not None:
             self.remove(session)
-            session.id, session.is_sealed = id, True
+            session.become_sealed(id)
             self._add(session)
             session.dispatcher.session.ready()
+            if self.sharing is not None:
+                self.sharing.bind(session, is_adopted=False)
+
+    def adopt(self, id: str, principal: str, loop: AbstractEventLoop) -> HttpSession | None:
+        """Continue a sealed session that this process does not have; None for any other id.
+
+        Raises Overloaded if there are too many sessions, or no memory for what the client has declared.
+        """
+        handshake = self.handshake_of(id, principal)
+        if handshake is None:
+            return None
+        session = self.open(principal, loop, id)
+        if session is None:
+            raise Overloaded("Too many sessions are open")
+        try:
+            session.dispatcher.adopt_session(handshake)
+        except BaseException:
+            self.end(session)
+            raise
+        if self.sharing is not None:
+            self.sharing.bind(session, is_adopted=True)
+        return session
 
     def handshake_of(self, id: str, principal: str) -> dict[str, Any] | None:
-        """Return the params of `initialize` of a sealed session that this process does not have, for
-        `Dispatcher.adopt_session`; None for any other id."""
-        seals = self._seals
-        if seals is None:
-            if not is_sealed(id):
-                return None
+        """Return the params of `initialize` of a sealed session; None for any other id."""
+        if not is_sealed(id):
+            return None
+        if self._seals is None:  # no session has begun here
             dispatcher = self._connect()
-            seals = self._seals_of(dispatcher.runtime)
+            self._seals_of(dispatcher.runtime)
             dispatcher.close()
-        return None if seals is None else seals.handshake_of(id, principal)
+        return None if self._seals is None else self._seals.handshake_of(id, principal)
 
     def _seals_of(self, runtime: ServedRuntime) -> SessionSeals | None:
         """Return what makes and reads sealed ids; None without shared keys."""
@@ -289,8 +327,15 @@ class Sessions:
     def end_for_client(self, session: HttpSession) -> None:
         """Remove a session that its client ends, which the caller then closes, and do not continue it."""
         self.remove(session)
-        if session.is_sealed and self._seals is not None:
-            self._seals.refuse(session.id)
+        if session.is_sealed:
+            self.refuse(session.id)
+            if self.sharing is not None:
+                self.sharing.ended(session)
+
+    def refuse(self, id: str) -> None:
+        """Do not continue a sealed session that its client has ended."""
+        if self._seals is not None:
+            self._seals.refuse(id)
 
     def _end_idle_one(self, principal: str, *, but_last: bool = False) -> bool:
         """End the session of a principal that was idle the longest; False if there is none.
