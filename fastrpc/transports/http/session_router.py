@@ -30,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Frame = tuple[bytes, Callable[[], object] | None]
+
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.request import HttpRequest
@@ -76,7 +78,7 @@ class SessionRouter:
         self._number = number
         self._count = count
         self._on_announcement = on_announcement
-        self._unsent: dict[int, list[bytes]] = {}  # frames, by worker, each of which has a task
+        self._unsent: dict[int, list[Frame]] = {}  # by worker, each of which has a task
         self._unsent_bytes = [0] * count
         self._log = diagnostics.Once("info")
         self._tasks: set[asyncio.Task[None]] = set()
@@ -211,18 +213,21 @@ class SessionRouter:
             if other != self._number:
                 self._send_later(other, {"type": ANNOUNCED, "announcement": announcement})
 
-    def _send_later(self, other: int, message: Mapped) -> None:
-        """Send a frame to another worker, after those that it has not taken yet."""
-        frame = _encoded(message)
+    def _send_later(self, other: int, message: Mapped, on_taken: Callable[[], object] | None = None) -> None:
+        """Send a frame to another worker, after those that it has not taken yet. `on_taken` is called later,
+        when it has been taken or dropped."""
+        data = _encoded(message)
         unsent = self._unsent_bytes[other]
-        if unsent and unsent + len(frame) > MOST_UNSENT:
+        if unsent and unsent + len(data) > MOST_UNSENT:
             self._log.write(f"worker {other} takes announcements too slowly: some are dropped")
+            if on_taken is not None:
+                asyncio.get_running_loop().call_soon(on_taken)
             return
-        self._unsent_bytes[other] += len(frame)
+        self._unsent_bytes[other] += len(data)
         if other in self._unsent:
-            self._unsent[other].append(frame)
+            self._unsent[other].append((data, on_taken))
         else:
-            self._unsent[other] = [frame]
+            self._unsent[other] = [(data, on_taken)]
             task = asyncio.ensure_future(self._send_unsent(other))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -232,10 +237,13 @@ class SessionRouter:
         while frames := self._unsent[other]:
             self._unsent[other], self._unsent_bytes[other] = [], 0
             try:
-                await asyncio.wait_for(self._send_all(other, frames), SHARE_SECONDS)
+                await asyncio.wait_for(self._send_all(other, [data for data, _ in frames]), SHARE_SECONDS)
             except (OSError, asyncio.TimeoutError) as error:
                 what = f"{len(frames)} announcement(s)"
                 diagnostics.write("info", f"worker {other} did not take {what}: {type(error).__name__}")
+            for _, on_taken in frames:
+                if on_taken is not None:
+                    on_taken()
         del self._unsent[other]
 
     async def _send_all(self, other: int, frames: list[bytes]) -> None:

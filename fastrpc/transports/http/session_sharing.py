@@ -12,8 +12,8 @@ workers, by the sockets of `session_router`:
 | `ENDED`: the client has ended the session | all |
 
 The owner is the worker that the checksum of the id names (`session_ids`). It alone notifies the client of
-changes. All of it comes a moment later than the answer to the request that causes it. Between machines
-nothing is shared.
+changes. A request that sets `STATE` is answered when the others know it; all else comes a moment later than
+the answer. Between machines nothing is shared.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications
 
 
 class SessionSharing:
-    """The sealed sessions of one worker, of `count`. `send` sends a frame to another worker."""
+    """The sealed sessions of one worker, of `count`. `send` sends a frame to another worker, and calls a
+    function when that worker has taken it, or will not."""
 
     def __init__(
         self,
         sessions: Sessions,
         number: int,
         count: int,
-        send: Callable[[int, Mapped], object],
+        send: Callable[[int, Mapped, Callable[[], object] | None], object],
         loop: AbstractEventLoop,
     ) -> None:
         self._sessions = sessions
@@ -91,22 +92,42 @@ class SessionSharing:
     def _send_state(self, session: HttpSession, to: int | None = None) -> None:
         state = session.dispatcher.session
         data = {"level": state.log_level, "subscriptions": state.subscriptions}
-        if to is None:
-            self._send_to_all(STATE, session, data)
-        else:
+        if to is not None:
             self._send_one(to, STATE, session, data)
+            return
+        delivery = session.delivery = self._loop.create_future()
+        left = self._count - 1
+
+        def taken() -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                delivery.set_result(None)
+                if session.delivery is delivery:
+                    session.delivery = None
+
+        self._send_to_all(STATE, session, data, taken)
 
     def _send_line(self, session: HttpSession, line: bytes) -> None:
         self._send_one(worker_of(session.id.encode(), self._count) or 0, LINE, session, line)
 
-    def _send_to_all(self, what: str, session: HttpSession, data: Any = None) -> None:
+    def _send_to_all(
+        self, what: str, session: HttpSession, data: Any = None, on_taken: Callable[[], object] | None = None
+    ) -> None:
         for other in range(self._count):
             if other != self._number:
-                self._send_one(other, what, session, data)
+                self._send_one(other, what, session, data, on_taken)
 
-    def _send_one(self, to: int, what: str, session: HttpSession, data: Any) -> None:
+    def _send_one(
+        self,
+        to: int,
+        what: str,
+        session: HttpSession,
+        data: Any,
+        on_taken: Callable[[], object] | None = None,
+    ) -> None:
         about = {"id": session.id, "principal": session.principal, "from": self._number}
-        self._send(to, {"type": SHARED, "what": what, **about, "data": data})
+        self._send(to, {"type": SHARED, "what": what, **about, "data": data}, on_taken)
 
     # --- what other workers send --------------------------------------------------------------------------
 

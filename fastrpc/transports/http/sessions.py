@@ -19,14 +19,14 @@ from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.signed_texts import keys_of
 from fastrpc.transports.http import streams
-from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
+from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.remembered import Bypass
 from fastrpc.transports.http.session_ids import STREAM_STEP, first_stream, is_sealed, new_id
 from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
+    from asyncio import AbstractEventLoop, Future, TimerHandle
     from collections.abc import Callable
     from typing import Any
 
@@ -92,6 +92,8 @@ class HttpSession:
         self._stream_step = 1
         self.pass_line: Callable[[bytes], object] | None = None
         """Receives the messages that belong to no request, where another worker has the standalone stream."""
+        self.delivery: Future[None] | None = None
+        """Done when the other workers know the state that the client has set."""
 
     def become_sealed(self, id: str) -> None:
         """Take an id with which other processes can continue the session. From now on none of them gives a
@@ -134,6 +136,12 @@ class HttpSession:
             self._idle.append(exchange)
         else:
             exchange.close()
+
+    def hold(self, exchange: Exchange, answer: bytes) -> None:
+        """Have an exchange answer when the `delivery` is done."""
+        exchange.in_flight = True
+        assert self.delivery is not None
+        self.delivery.add_done_callback(lambda delivery: exchange.put(ANSWER, answer))
 
     def rest(self) -> None:
         """Close the idle exchanges, which only save time, until the session is used again."""
