@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     class HasSigningKeys(Protocol):
         """A server's `fastrpc.engine.runtime.Runtime`."""
 
-        signing_keys: SigningKeys | None
+        signing_keys: TextKeys | None
 
 
 SECRET_VARIABLE, FILE_VARIABLE = "FASTRPC_SECRET", "FASTRPC_SECRET_FILE"
@@ -31,7 +31,7 @@ LONGEST_FILE = 64 * 1024
 MAKE_ONE = "python -c 'import secrets; print(secrets.token_urlsafe(32))' makes one"
 
 
-class SigningKeys:
+class TextKeys:
     """The keys of one server, a random one without any. `are_shared`: other processes may have them too."""
 
     __slots__ = ("_keys", "are_shared")
@@ -55,7 +55,7 @@ class SigningKeys:
         return None
 
 
-def keys_of(runtime: HasSigningKeys) -> SigningKeys:
+def keys_of(runtime: HasSigningKeys) -> TextKeys:
     """Return the keys of a server, which outside of `fastrpc serve --http` and `Server.run` come from the
     environment. Raises UsageError for a file that cannot be used."""
     keys = runtime.signing_keys
@@ -65,7 +65,7 @@ def keys_of(runtime: HasSigningKeys) -> SigningKeys:
     return keys
 
 
-def configured(text: str | None, path: str | None = None, shortest: int = SHORTEST_KEY) -> SigningKeys:
+def configured(text: str | None, path: str | None = None, shortest: int = SHORTEST_KEY) -> TextKeys:
     """Return the keys of ``FASTRPC_SECRET`` and those of a file after them; a random one without any.
 
     Raises UsageError for a key of fewer than `shortest` bytes, and for a file that cannot be read or that
@@ -81,7 +81,7 @@ def configured(text: str | None, path: str | None = None, shortest: int = SHORTE
         if len(key) < shortest:
             raise UsageError(f"{where}: expected at least {shortest} bytes, got {len(key)}; {MAKE_ONE}")
     are_long = all(len(key) >= SHORTEST_KEY for _, key in keys)  # anybody may try to guess a shorter one
-    return SigningKeys(tuple(key for _, key in keys), are_shared=bool(keys) and are_long)
+    return TextKeys(tuple(key for _, key in keys), are_shared=bool(keys) and are_long)
 
 
 def _parts(data: bytes, separator: bytes) -> list[bytes]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         RequestCounter,
         RequestWrapper,
     )
-    from fastrpc.signed_texts import SigningKeys
+    from fastrpc.signed_texts import TextKeys
 
 
 class SharedState:
@@ -52,7 +52,7 @@ class SharedState:
         """Whether this server itself has observers (`Server.observe`)."""
         self.honours_everything = False
         """Whether clients may listen for changes of what the server does not declare."""
-        self.signing_keys: SigningKeys | None = None
+        self.signing_keys: TextKeys | None = None
         """What signs request states and ids of sessions, once they are needed (`fastrpc.signed_texts`)."""
         self.mounts: list[Any] = server._mounts
         """The servers that are mounted here."""

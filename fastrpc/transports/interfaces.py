@@ -18,7 +18,7 @@ from fastrpc.engine.ports import NotifiedDispatcher
 from fastrpc.errors import ProtocolError
 from fastrpc.protocol.lifecycle import SessionState
 from fastrpc.quotas import Quotas
-from fastrpc.signed_texts import SigningKeys
+from fastrpc.signed_texts import TextKeys
 
 
 class ServedServer(Protocol):
@@ -43,7 +43,7 @@ class Connect(Protocol):
 class ServedRuntime(Protocol):
     """What all connections of a server share, and the parts of the engine (`fastrpc.engine.runtime`)."""
 
-    signing_keys: SigningKeys | None
+    signing_keys: TextKeys | None
     filters: Any
 
     @property

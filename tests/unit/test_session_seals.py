@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastrpc.protocol.lifecycle import SessionState
-from fastrpc.signed_texts import SigningKeys
+from fastrpc.signed_texts import TextKeys
 from fastrpc.transports.http import session_ids
 from fastrpc.transports.http.session_seals import (
     ADOPTED_SECONDS,
@@ -18,7 +18,7 @@ from fastrpc.transports.http.session_seals import (
     SessionSeals,
 )
 
-KEYS = SigningKeys((b"k" * 32,), are_shared=True)
+KEYS = TextKeys((b"k" * 32,), are_shared=True)
 PARAMS: dict[str, Any] = {
     "protocolVersion": "2025-06-18",
     "clientInfo": {"name": "näme", "version": "1.2", "title": "A client"},
@@ -58,7 +58,7 @@ def test_an_id_is_of_one_principal_and_one_server(seals: SessionSeals) -> None:
     id = sealed(seals)
     assert seals.handshake_of(id, "bob") is None
     assert SessionSeals(KEYS, "store").handshake_of(id, "alice") is None
-    assert SessionSeals(SigningKeys((b"o" * 32,)), "shop").handshake_of(id, "alice") is None
+    assert SessionSeals(TextKeys((b"o" * 32,)), "shop").handshake_of(id, "alice") is None
 
 
 @pytest.mark.parametrize("id", ["", ".", "..", "a.b", "a.b.c.d", "ü.é.\ud800", "x" * 2000, ".." + "0" * 64])

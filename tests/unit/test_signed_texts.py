@@ -9,12 +9,12 @@ import pytest
 
 from fastrpc import signed_texts
 from fastrpc.errors import UsageError
-from fastrpc.signed_texts import LONGEST_FILE, SigningKeys, configured, keys_of
+from fastrpc.signed_texts import LONGEST_FILE, TextKeys, configured, keys_of
 
 ONE, TWO, THREE = ("one-key-" * 5, "two-key-" * 5, "three-ke" * 5)
 
 
-def opens(keys: SigningKeys, text: str) -> bool:
+def opens(keys: TextKeys, text: str) -> bool:
     return keys.payload_of(text, "test", "alice") is not None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.signed_texts import SHORTEST_KEY, SigningKeys
+from fastrpc.signed_texts import SHORTEST_KEY, TextKeys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ class RequestStateSecurity:
         return cls(keys=[os.urandom(SHORTEST_KEY)], ttl=ttl, audience=audience)
 
 
-def _signing_keys(keys: Sequence[Any]) -> SigningKeys:
+def _signing_keys(keys: Sequence[Any]) -> TextKeys:
     if not keys:
         raise ValueError("keys: expected at least one")
     found = [key.encode() if isinstance(key, str) else bytes(key) for key in keys]
     if any(len(key) < SHORTEST_KEY for key in found):
         raise ValueError(f"keys: expected at least {SHORTEST_KEY} bytes each")
-    return SigningKeys(tuple(found), are_shared=False)
+    return TextKeys(tuple(found), are_shared=False)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fastrpc.compat.dialect import Dialect
     from fastrpc.compat.lowlevel.own_methods import OwnMethods
-    from fastrpc.signed_texts import SigningKeys
+    from fastrpc.signed_texts import TextKeys
 
 OPTIONS = ("cache_hints", "extensions", "subscriptions")
 
@@ -35,7 +35,7 @@ class SdkParts(Server):
         self._bus: Any = None
         self._hints: dict[str, dict[str, Any]] | None = None
         security = options.pop("request_state_security", None)
-        self._signing_keys: SigningKeys | None = getattr(security, "signing_keys", None)
+        self._signing_keys: TextKeys | None = getattr(security, "signing_keys", None)
         self._resource_security: Any = options.pop("resource_security", ...)
         self._own_methods: OwnMethods | None = None
         self._extensions: Sequence[Any] = ()

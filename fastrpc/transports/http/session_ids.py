@@ -61,7 +61,7 @@ def is_sealed(id: str) -> bool:
 
 
 def worker_of(id: bytes, count: int) -> int | None:
-    """Return the number of the worker, of `count`, to which an id belongs; None if it is no worker's."""
+    """Return the number of the worker, of `count`, to which an id belongs; None if no worker's."""
     if id.count(b".") == 2:  # a sealed one
         return crc32(id) % count
     match = NUMBERED.match(id)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.protocol.lifecycle import SessionState
-    from fastrpc.signed_texts import SigningKeys
+    from fastrpc.signed_texts import TextKeys
 
 LONGEST = 1000
 """Bytes; the fast path reads ids of 1,024 (`remembered`)."""
@@ -40,7 +40,7 @@ NAMES = ("name", "version", "title")
 class SessionSeals:
     """Makes and reads the ids of one server, `audience`, with its keys."""
 
-    def __init__(self, keys: SigningKeys, audience: str) -> None:
+    def __init__(self, keys: TextKeys, audience: str) -> None:
         self._keys = keys
         self._purpose = f"session {json.dumps(audience)}"
         self._ended: OrderedDict[str, None] = OrderedDict()  # nonces of sessions that clients have ended

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from fastrpc.transports.http.interfaces import SharesSessions
     from fastrpc.transports.http.session_seals import SessionSeals
-    from fastrpc.transports.http.session_sharing import SessionSharing
     from fastrpc.transports.interfaces import Connect, ServedRuntime
 
 STREAMS_KEPT = 64
@@ -248,7 +248,7 @@ class Sessions:
         self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
         self._sweep: TimerHandle | None = None
         self._seals: SessionSeals | None = None
-        self.sharing: SessionSharing | None = None
+        self.sharing: SharesSessions | None = None
         """Shares sealed sessions with the other workers, if there are some."""
 
     def __len__(self) -> int:
