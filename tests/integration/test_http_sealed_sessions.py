@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.http_client import Serving, Session, Stream, ask, handshake, request
+from support.http_client import Serving, Session, Stream, ask, children, handshake, request
 from support.ports import free_port
 from support.reverse_proxies import HOST, Front, reverse_proxy
 from support.waiting import eventually
@@ -57,13 +59,18 @@ async def hold(path: str, context: Context) -> str:
         open(path, "w").close()
     return "held"
 
+@app.tool(run="inline")
+def tell() -> str:
+    app.log(str(os.getpid()))
+    return str(os.getpid())
+
 @app.resource("docs://guide")
 def guide() -> str:
     return "guide"
 
 @app.tool(run="inline")
-def change() -> str:
-    app.resource_updated("docs://guide")
+def change(revision: int) -> str:
+    app.resource_updated("docs://guide", {"revision": revision})
     return str(os.getpid())
 """
 
@@ -376,19 +383,36 @@ def test_a_subscriber_hears_once_of_each_change_at_any_worker(workers: Serving) 
         answer = kept[subscribes].send(session, request("resources/subscribe", {"uri": "docs://guide"}, 8))
         assert answer.json["result"] == {}
         data = map(json.loads, stream.data())
-        for each in kept:
-            assert each.send(session, called("change")).status == 200
-            assert next(data)["method"] == "notifications/resources/updated"
+        for revision, each in enumerate([*kept, *kept]):
+            assert each.send(session, called("change", revision=revision)).status == 200
+            assert next(data)["params"] == {"uri": "docs://guide", "revision": revision}
         kept[1 - subscribes].send(session, request("resources/unsubscribe", {"uri": "docs://guide"}, 9))
         stream.close()
 
 
-def test_a_worker_that_begins_to_serve_a_session_learns_its_state(tmp_path: Path) -> None:
-    with serve(tmp_path, "--workers", "3") as server:
+def test_a_message_of_no_request_comes_to_the_stream_from_any_worker(workers: Serving) -> None:
+    session = workers.session()
+    kept = to_each(workers, session)
+    stream = session.listen()
+    assert kept[0].send(session, request("logging/setLevel", {"level": "info"}, 6)).status == 200
+    data = map(json.loads, stream.data())
+    for each in [*kept, *kept]:
+        told = each.send(session, called("tell")).text
+        assert next(data)["params"]["data"] == told
+    stream.close()
+
+
+def test_a_worker_that_takes_the_place_of_another_serves_the_session_in_its_state(tmp_path: Path) -> None:
+    with serve(tmp_path, "--workers", "2") as server:
         session = server.session()
-        first = Kept(server)
-        assert first.send(session, request("logging/setLevel", {"level": "debug"}, 6)).status == 200
-        for kept in to_each(server, session, 3):
+        one, other = to_each(server, session)
+        assert one.send(session, request("logging/setLevel", {"level": "debug"}, 6)).status == 200
+        former = int(other.who(session))
+        os.kill(former, signal.SIGKILL)
+        eventually(lambda: len({*children(server.pid)} - {former}) == 2)
+        found = to_each(server, session)
+        assert str(former) not in [kept.who(session) for kept in found]
+        for kept in found:
             eventually(lambda kept=kept: "a detail" in kept.send(session, called("note")).body.decode())
 
 
