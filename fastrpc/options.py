@@ -225,6 +225,7 @@ class HttpOptions(AsgiOptions, total=False):
     tls_cert: str | PathLike[str] | None
     tls_key: str | PathLike[str] | None
     secret: str | None
+    secret_file: str | PathLike[str] | None
     access_log: str | PathLike[str] | None
     access_log_format: Literal["text", "json"]
 

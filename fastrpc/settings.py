@@ -295,6 +295,7 @@ SETTINGS = (
     Setting(
         "FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"
     ),
+    Setting("FASTRPC_SECRET_FILE", "file", "", "more such keys, one a line"),
     TASKS_DATABASE,
     TASK_WORKERS,
     Setting("FASTRPC_WORKERS", "count", 1, "over HTTP: processes that serve"),

@@ -91,6 +91,7 @@ def serve(
         tls_key=options.get("--tls-key"),
         drain_seconds=settings["FASTRPC_DRAIN_SECONDS"] if drained else None,
         secret=secret,
+        secret_file=settings["FASTRPC_SECRET_FILE"],
         trace=options.get("--trace"),
         stats="--stats" in options,
         access_log=options.get("--access-log"),

@@ -166,18 +166,18 @@ async def _request_answers(
 def requests_of(session: SessionState) -> ClientRequests:
     """Return the table of the requests to the client of a session, which the first request makes."""
     if session.client_requests is None:
-        session.client_requests = ClientRequests()
+        session.client_requests = ClientRequests(session.first_request_id)
     found: ClientRequests = session.client_requests
     return found
 
 
 class ClientRequests:
     """The requests to one client that are pending. The table belongs to the thread of the session; the
-    handler that waits may run in another."""
+    handler that waits may run in another. Ids count up from `first_id`."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_id: int = 1) -> None:
         self._pending: dict[int, tuple[_RequestGroup, str]] = {}
-        self._last_id = 0
+        self._last_id = first_id - 1
         self._closed = False
 
     def __len__(self) -> int:

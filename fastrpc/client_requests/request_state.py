@@ -3,22 +3,21 @@
 From 2026-07-28 on a server keeps nothing between a request and its repetition with the answers: the client
 carries the state. Answers that were accepted, and values of `Context.once`, are sent to the client as a text
 that it can read but not change. The text is signed, valid for an hour, and only for the same request of the
-same authenticated principal. The key is ``FASTRPC_SECRET``, which several processes must share, or random.
+same authenticated principal (`fastrpc.signed_texts`, whose key several processes must share).
 Requests that neither ask nor bring answers pay nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
-import os
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from fastrpc._core.encoder import dumps
 from fastrpc.errors import InvalidParams
 from fastrpc.protocol.versions import STATELESS
+from fastrpc.signed_texts import keys_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 STATE_SECONDS = 3600
 """Seconds for which a requestState is valid."""
 
-SECRET_VARIABLE = "FASTRPC_SECRET"
+PURPOSE = "requestState"
 
 
 class Memory:
@@ -114,16 +113,15 @@ def _signed(runtime: Runtime, principal: str, state: dict[str, Any]) -> str:
     """Return a state as signed text, valid from now on."""
     state["until"] = int(time.time()) + STATE_SECONDS
     payload = urlsafe_b64encode(json.dumps(state, separators=(",", ":")).encode()).decode()
-    return f"{payload}.{_signature(runtime, principal, payload)}"
+    return keys_of(runtime).signed(PURPOSE, principal, payload)
 
 
 def _verified(request: Request, text: Any) -> dict[str, Any]:
     if not isinstance(text, str):
         raise InvalidParams("requestState: expected a string")
-    payload, _, signature = text.rpartition(".")
     dispatcher = request.dispatcher
-    expected = _signature(dispatcher.runtime, dispatcher.principal, payload)
-    if not hmac.compare_digest(signature.encode("utf-8", "backslashreplace"), expected.encode()):
+    payload = keys_of(dispatcher.runtime).payload_of(text, PURPOSE, dispatcher.principal)
+    if payload is None:
         raise InvalidParams("requestState: not from this server")
     state: dict[str, Any] = json.loads(urlsafe_b64decode(payload))
     if state["request"] != _binding(request):
@@ -131,12 +129,6 @@ def _verified(request: Request, text: Any) -> dict[str, Any]:
     if state["until"] < time.time():
         raise InvalidParams("requestState: too old; send the request again without it")
     return state
-
-
-def _signature(runtime: Runtime, principal: str, payload: str) -> str:
-    """Return the signature. It covers the principal: another one's state is the same as a forged one."""
-    message = f"requestState {_digest(principal)} {payload}".encode("utf-8", "backslashreplace")
-    return hmac.new(secret_of(runtime), message, "sha256").hexdigest()
 
 
 def _binding(request: Request) -> str:
@@ -150,14 +142,6 @@ def _binding(request: Request) -> str:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-def secret_of(runtime: Runtime) -> bytes:
-    """Return the signing key: from the environment, or random and kept as long as the server runs."""
-    if runtime.secret is None:
-        text = os.environ.get(SECRET_VARIABLE, "").strip()
-        runtime.secret = text.encode("utf-8", "surrogateescape") if text else os.urandom(32)
-    return runtime.secret
 
 
 def once(request: Request, key: str, function: Any) -> Any:

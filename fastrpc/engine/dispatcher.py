@@ -115,6 +115,14 @@ class Dispatcher:
         self.session.ready()
         self.apply_session_state()
 
+    def adopt_session(self, params: dict[str, Any]) -> None:
+        """Continue a session that another process has begun with these params of `initialize`. Raises
+        InvalidParams and Overloaded as `initialize` does."""
+        version = self.session.agree(params)
+        self.session.offered = self.runtime.description.capabilities(version)
+        self.session.ready()
+        self.apply_session_state()
+
     def apply_session_state(self) -> None:
         """Have the connection use what the session has agreed on, and the plans that there are now.
 

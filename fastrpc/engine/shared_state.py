@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RequestCounter,
         RequestWrapper,
     )
+    from fastrpc.signed_texts import TextKeys
 
 
 class SharedState:
@@ -51,8 +52,8 @@ class SharedState:
         """Whether this server itself has observers (`Server.observe`)."""
         self.honours_everything = False
         """Whether clients may listen for changes of what the server does not declare."""
-        self.secret: bytes | None = None
-        """The key that signs request states, made by the first (`fastrpc.client_requests.request_state`)."""
+        self.signing_keys: TextKeys | None = None
+        """What signs request states and ids of sessions, once they are needed (`fastrpc.signed_texts`)."""
         self.mounts: list[Any] = server._mounts
         """The servers that are mounted here."""
         self.upstream: Any = server._upstream

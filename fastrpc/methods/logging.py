@@ -31,7 +31,7 @@ def set_level(dispatcher: Dispatcher, request: Request) -> bytes:
     if not isinstance(level, str) or level not in LOG_LEVELS:
         raise InvalidParams(f"level: expected one of {', '.join(LOG_LEVELS)}")
     dispatcher.session.check_lasting("logging/setLevel")
-    dispatcher.session.log_level = level
+    dispatcher.session.set_log_level(level)
     return b"{}"
 
 

@@ -21,6 +21,7 @@ from fastrpc.quotas import ENTRY_BYTES, SESSION_BYTES, Quota, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 NEW = "new"  # before `initialize`
@@ -47,9 +48,12 @@ class SessionState:
         "client_capabilities",
         "client_info",
         "client_requests",
+        "first_request_id",
+        "hears_changes",
         "lasting",
         "log_level",
         "offered",
+        "on_change",
         "quota",
         "roots",
         "state",
@@ -69,6 +73,12 @@ class SessionState:
         self.client_capabilities: dict[str, Any] = {}
         self.client_requests: Any = None
         """The server's requests to the client (`fastrpc.client_requests.pending`), once there was one."""
+        self.first_request_id = 1
+        """The id of the first of them: other processes that serve the session must use others."""
+        self.hears_changes = True
+        """Whether this process notifies the client of changes: no other one does."""
+        self.on_change: Callable[[], object] | None = None
+        """Called when the client has set the log level, or changed its subscriptions."""
         self.offered: dict[str, Any] = {}
         """The capabilities that the server has declared to the client."""
         self.log_level: str | None = None
@@ -129,10 +139,21 @@ class SessionState:
             asked = uri if asked is None else asked
             self._keep(bytes_of_subscription(uri, asked), "subscriptions")
             self.subscriptions[uri] = asked
+            self._changed()
 
     def unsubscribe(self, uri: str) -> None:
         if uri in self.subscriptions:
             self.quota.release(bytes_of_subscription(uri, self.subscriptions.pop(uri)))
+            self._changed()
+
+    def set_log_level(self, level: str | None) -> None:
+        """Handle `logging/setLevel`."""
+        self.log_level = level
+        self._changed()
+
+    def _changed(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
 
     def take_roots(self, roots: list[dict[str, Any]] | None) -> None:
         """Store the client's result of `roots/list`, if there is memory for it; None discards it."""

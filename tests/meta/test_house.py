@@ -81,6 +81,7 @@ LAYERS = {
     "fastrpc.time_limit": 1,
     "fastrpc.settings": 1,
     "fastrpc.signed_requests": 1,
+    "fastrpc.signed_texts": 1,
     "fastrpc.tool_style": 0,
     "fastrpc.settings_files": 1,
     "fastrpc.tracebacks": 1,

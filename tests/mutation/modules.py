@@ -27,6 +27,7 @@ MODULES = {
     "fastrpc/protocol/lifecycle.py": "tests/unit/test_lifecycle.py",
     "fastrpc/protocol/uri_template.py": "tests/unit/test_uri_templates.py",
     "fastrpc/redaction.py": "tests/unit/test_masking.py",
+    "fastrpc/signed_texts.py": "tests/unit/test_asking_rounds.py tests/unit/test_signed_texts.py",
 }
 
 UNPROMISED = {
@@ -39,21 +40,12 @@ What docs/limits.md says is not among them (`tests/meta/test_limits_page.py`).""
 NUMBER = re.compile(r"\d[\d_]*")
 
 LEDGER, TEMPLATES = "fastrpc/guard/budgets/ledger.py", "fastrpc/protocol/uri_template.py"
-DRAWN_KEY = 'runtime.secret = text.encode("utf-8", "surrogateescape") if text else os.urandom({})'
 CHANGES = (
     "changes = {} if variables is None else changes_of(variables)  # another thread may change them meanwhile"
 )
 RANK = "self.rank = (literal, {}wide, {}sum(span.optional for span in spans))"
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    **{
-        (
-            "fastrpc/client_requests/request_state.py",
-            f"- {DRAWN_KEY.format(32)}",
-            f"+ {DRAWN_KEY.format(size)}",
-        ): ("a key of one random byte more or less seals as well")
-        for size in (" 31", " 33")
-    },
     ("fastrpc/compat/lowlevel/own_methods.py", "- is_text = False", "+ is_text = True"): (
         "it says how a text is written, and what the handler of a method returns is a dict by then"
     ),

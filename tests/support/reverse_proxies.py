@@ -77,7 +77,7 @@ def _nginx(folder: Path, port: int, behind: list[int]) -> Given:
     text = replaced(
         printed("nginx"),
         {
-            "server 127.0.0.1:8000;": f"server 127.0.0.1:{behind[0]};",
+            "server 127.0.0.1:8000;": " ".join(f"server 127.0.0.1:{each};" for each in behind),
             "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
             "/etc/mcp/fullchain.pem": certificate,
             "/etc/mcp/privkey.pem": key,

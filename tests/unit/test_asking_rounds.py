@@ -23,11 +23,10 @@ from support.server_requests import (
     with_stateless_client,
 )
 
-from fastrpc import Context, Server, ToolError
+from fastrpc import Context, Server, ToolError, signed_texts
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.session import Session
 from fastrpc.client_requests import Form, Sampling, pending
-from fastrpc.client_requests import request_state as asking_state
 from fastrpc.protocol.versions import ELICITATION, RICH_INPUT_REQUESTS, SERVER_KEY, STATELESS
 from fastrpc.testing import Client, RemoteError
 
@@ -359,7 +358,8 @@ def test_a_state_is_good_for_its_own_request_only() -> None:
         return result["requestState"]
 
     state = with_stateless_client(app, conversation)
-    assert str(app.runtime.secret) not in state
+    (key,) = app.runtime.signing_keys._keys
+    assert key.hex() not in base64.urlsafe_b64decode(state.partition(".")[0]).hex()
 
     async def elsewhere(client: Raw) -> None:
         with pytest.raises(RemoteError, match="not from this server"):
@@ -385,7 +385,7 @@ def test_a_state_is_good_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_servers_that_share_a_secret_take_each_others_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(asking_state.SECRET_VARIABLE, "shared")
+    monkeypatch.setenv(signed_texts.SECRET_VARIABLE, "shared")
 
     async def first(client: Raw) -> dict[str, Any]:
         return await client.request("tools/call", {"name": "ask"})

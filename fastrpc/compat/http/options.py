@@ -34,6 +34,7 @@ OWN = (
     "tls_cert",
     "tls_key",
     "secret",
+    "secret_file",
     "access_log",
     "access_log_format",
     "drain_seconds",

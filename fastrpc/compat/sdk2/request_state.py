@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 
+from fastrpc.signed_texts import SHORTEST_KEY, TextKeys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
-
-SHORTEST_KEY = 32
 
 
 class InvalidRequestState(Exception):
@@ -21,7 +21,8 @@ class InvalidRequestState(Exception):
 
 
 class RequestStateSecurity:
-    """The key is the first of `keys`, at least 32 bytes; without keys it is FASTRPC_SECRET, or random.
+    """The first of `keys`, each at least 32 bytes, signs and all verify; without keys they are those of
+    FASTRPC_SECRET, or one is random.
 
     `codec`, `ttl`, `bind_principal` and `audience` have no effect: the signature is fastrpc's, it holds for
     the principal and the call it was made for, and for as long as fastrpc says. Raises ValueError.
@@ -40,7 +41,7 @@ class RequestStateSecurity:
             raise ValueError("RequestStateSecurity: expected either keys or codec")
         if not 0 < ttl < float("inf"):
             raise ValueError(f"ttl: expected a number of seconds, got {ttl!r:.80}")
-        self.key = None if keys is None else _key_of(keys)
+        self.signing_keys = None if keys is None else _signing_keys(keys)
         self.codec = codec
         self.ttl = ttl
         self.bind_principal = bind_principal
@@ -52,10 +53,10 @@ class RequestStateSecurity:
         return cls(keys=[os.urandom(SHORTEST_KEY)], ttl=ttl, audience=audience)
 
 
-def _key_of(keys: Sequence[Any]) -> bytes:
+def _signing_keys(keys: Sequence[Any]) -> TextKeys:
     if not keys:
         raise ValueError("keys: expected at least one")
     found = [key.encode() if isinstance(key, str) else bytes(key) for key in keys]
     if any(len(key) < SHORTEST_KEY for key in found):
         raise ValueError(f"keys: expected at least {SHORTEST_KEY} bytes each")
-    return found[0]
+    return TextKeys(tuple(found), are_shared=False)

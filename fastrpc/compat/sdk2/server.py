@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from fastrpc.compat.dialect import Dialect
     from fastrpc.compat.lowlevel.own_methods import OwnMethods
+    from fastrpc.signed_texts import TextKeys
 
 OPTIONS = ("cache_hints", "extensions", "subscriptions")
 
@@ -33,7 +34,8 @@ class SdkParts(Server):
         TypeError and DefinitionError."""
         self._bus: Any = None
         self._hints: dict[str, dict[str, Any]] | None = None
-        self._key: bytes | None = getattr(options.pop("request_state_security", None), "key", None)
+        security = options.pop("request_state_security", None)
+        self._signing_keys: TextKeys | None = getattr(security, "signing_keys", None)
         self._resource_security: Any = options.pop("resource_security", ...)
         self._own_methods: OwnMethods | None = None
         self._extensions: Sequence[Any] = ()
@@ -147,7 +149,7 @@ class SdkParts(Server):
 
             features: Any = self._own_methods or methods
             found = self._runtime = CompatRuntime(self, features)
-            found.secret = self._key
+            found.signing_keys = self._signing_keys
             self._set_around(found)
         elif self._own_methods is not None:
             found.features = self._own_methods

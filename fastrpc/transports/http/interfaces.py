@@ -1,5 +1,5 @@
-"""The types of ASGI 3, and of applications around this one. For type checkers alone: no module
-imports this when it runs."""
+"""The types of ASGI 3, of applications around this one, and of what shares its sessions. For type checkers
+alone: no module imports this when it runs."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ class Front(Protocol):
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None: ...
     async def stop(self, grace_seconds: float | None) -> None: ...
+
+
+class SharesSessions(Protocol):
+    """What shares sealed sessions with other workers: `fastrpc.transports.http.session_sharing`."""
+
+    def bind(self, session: Any, *, is_adopted: bool) -> None: ...
+    def message(self, session: Any, kind: str, body: bytes) -> None: ...
+    def ended(self, session: Any) -> None: ...

@@ -114,7 +114,8 @@ async def serve_in_loop(
 def _recording(server: HttpServable, settings: HttpSettings) -> Iterator[AccessLogWriter | None]:
     """Within ``with``, requests and calls are recorded as the settings say: in the access log, which is
     returned, and as statistics. Sets the signing key too."""
-    server.runtime.secret = settings.secret
+    if server.runtime.signing_keys is None or settings.signing_keys.are_shared:
+        server.runtime.signing_keys = settings.signing_keys
     report = server.print_statistics() if settings.stats else None
     access = None
     if settings.access_log is not None:

@@ -3,9 +3,10 @@
 The system distributes connections over the workers; a session lives in one of them, whose number is in the
 session's id (`session_ids`). A request that arrives at another worker is forwarded over a Unix socket, in a
 folder with mode 0700, as frames: the scope and the events of ASGI, in MessagePack. The worker that serves it
-checks it, as if it had arrived there. Requests of 2026-07-28 need no session and are never forwarded. Over
-the same sockets a worker sends its announcements (`fastrpc.engine.announcements`) to the other workers, which
-notify their clients in the same order.
+checks it, as if it had arrived there. Requests of 2026-07-28 need no session and are never forwarded. Of a
+sealed session only the stream that a client opens by GET is. Over the same sockets a worker sends to the
+others, in order, its announcements (`fastrpc.engine.announcements`), of which they notify their clients, and
+what concerns sealed sessions (`session_sharing`).
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from fastrpc import diagnostics
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused
-from fastrpc.transports.http.session_ids import worker_of
+from fastrpc.transports.http.session_ids import is_sealed, worker_of, worker_of_stream
+from fastrpc.transports.http.session_sharing import SHARED, SessionSharing
 from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    Frame = tuple[bytes, Callable[[], object] | None]
 
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
@@ -74,13 +78,14 @@ class SessionRouter:
         self._number = number
         self._count = count
         self._on_announcement = on_announcement
-        self._unsent: dict[int, list[bytes]] = {}  # announcements, by worker, each of which has a task
+        self._unsent: dict[int, list[Frame]] = {}  # by worker, each of which has a task
         self._unsent_bytes = [0] * count
         self._log = diagnostics.Once("info")
         self._tasks: set[asyncio.Task[None]] = set()
         self._forwarded = 0
         self._server: asyncio.AbstractServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._sharing: SessionSharing | None = None
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         owner = self._owner_of(scope) if scope["type"] == "http" else None
@@ -103,16 +108,23 @@ class SessionRouter:
 
     def _owner_of(self, scope: Mapped) -> int | None:
         """Return the number of the worker that has the session of a request, None without one."""
-        id = b""
+        id = last_event_id = b""
         for name, value in scope["headers"]:
             if name == b"mcp-session-id":
                 id = value
+            elif name == b"last-event-id":
+                last_event_id = value
             elif name == b"mcp-protocol-version" and value >= STATELESS.encode():
                 return None
         if not id:
             query: bytes = scope.get("query_string", b"")
             id = query.partition(b"session_id=")[2]
-        return worker_of(id)
+        elif is_sealed(id.decode("latin-1")):
+            if scope["method"] != "GET":
+                return None
+            owner = worker_of_stream(last_event_id)
+            return worker_of(id, self._count) if owner is None else owner
+        return worker_of(id, self._count)
 
     async def _forward(self, owner: int, scope: Mapped, receive: Receive, send: Send) -> None:
         """Have another worker serve a request, and forward its response."""
@@ -142,14 +154,19 @@ class SessionRouter:
             writer.close()
 
     async def _refuse(self, scope: Mapped, receive: Receive, send: Send) -> None:
-        """Respond with 404: the session has ended with its worker."""
+        """Respond with 404: the session has ended with its worker. A sealed one goes on, so that the client
+        may try again when the worker has been replaced: 503."""
         request = self._app.make_request(scope, receive, send)
         request.is_unread = False
-        await request.serve(_refuse)
+        is_lost = not is_sealed(request.header(b"mcp-session-id") or "")
+        await request.serve(_refuse_session if is_lost else _refuse_stream)
 
     async def begin(self) -> None:
         """Listen to the other workers."""
         self._loop = asyncio.get_running_loop()
+        self._sharing = self._app.sessions.sharing = SessionSharing(
+            self._app.sessions, self._number, self._count, self._send_later, self._loop
+        )
         path = self._address(self._number)
         if os.path.exists(path):
             os.unlink(path)  # of the worker whose place this one takes
@@ -170,8 +187,8 @@ class SessionRouter:
         self._tasks.add(task)
         try:
             frame = await _frame(reader)
-            if frame["type"] == ANNOUNCED:
-                await self._take_announcements(frame, reader)
+            if frame["type"] in (ANNOUNCED, SHARED):
+                await self._take_frames(frame, reader)
             else:
                 body = _Body(reader)
                 await self._app(frame, body.receive, partial(_respond, writer))
@@ -193,46 +210,58 @@ class SessionRouter:
 
     def _share(self, announcement: bytes) -> None:
         for other in range(self._count):
-            if other == self._number:
-                continue
-            unsent = self._unsent_bytes[other]
-            if unsent and unsent + len(announcement) > MOST_UNSENT:
-                self._log.write(f"worker {other} takes announcements too slowly: some are dropped")
-                continue
-            self._unsent_bytes[other] += len(announcement)
-            if other in self._unsent:
-                self._unsent[other].append(announcement)
-            else:
-                self._unsent[other] = [announcement]
-                task = asyncio.ensure_future(self._send_announcements(other))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+            if other != self._number:
+                self._send_later(other, {"type": ANNOUNCED, "announcement": announcement})
 
-    async def _send_announcements(self, other: int) -> None:
-        """Send announcements to another worker, one connection after the other, to keep their order."""
-        while announcements := self._unsent[other]:
+    def _send_later(self, other: int, message: Mapped, on_taken: Callable[[], object] | None = None) -> None:
+        """Send a frame to another worker, after those that it has not taken yet. `on_taken` is called later,
+        when it has been taken or dropped."""
+        data = _encoded(message)
+        unsent = self._unsent_bytes[other]
+        if unsent and unsent + len(data) > MOST_UNSENT:
+            self._log.write(f"worker {other} takes announcements too slowly: some are dropped")
+            if on_taken is not None:
+                asyncio.get_running_loop().call_soon(on_taken)
+            return
+        self._unsent_bytes[other] += len(data)
+        if other in self._unsent:
+            self._unsent[other].append((data, on_taken))
+        else:
+            self._unsent[other] = [(data, on_taken)]
+            task = asyncio.ensure_future(self._send_unsent(other))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send_unsent(self, other: int) -> None:
+        """Send frames to another worker, one connection after the other, to keep their order."""
+        while frames := self._unsent[other]:
             self._unsent[other], self._unsent_bytes[other] = [], 0
             try:
-                await asyncio.wait_for(self._send_all(other, announcements), SHARE_SECONDS)
+                await asyncio.wait_for(self._send_all(other, [data for data, _ in frames]), SHARE_SECONDS)
             except (OSError, asyncio.TimeoutError) as error:
-                what = f"{len(announcements)} announcement(s)"
+                what = f"{len(frames)} announcement(s)"
                 diagnostics.write("info", f"worker {other} did not take {what}: {type(error).__name__}")
+            for _, on_taken in frames:
+                if on_taken is not None:
+                    on_taken()
         del self._unsent[other]
 
-    async def _send_all(self, other: int, announcements: list[bytes]) -> None:
+    async def _send_all(self, other: int, frames: list[bytes]) -> None:
         reader, writer = await asyncio.open_unix_connection(self._address(other))
         try:
-            for announcement in announcements:
-                _write(writer, {"type": ANNOUNCED, "announcement": announcement})
+            writer.writelines(frames)
             writer.write_eof()
             await reader.read()  # it closes when it has taken all
         finally:
             writer.close()
 
-    async def _take_announcements(self, frame: Mapped, reader: asyncio.StreamReader) -> None:
-        """Handle an announcement and those that follow it. Raises IncompleteReadError at the end."""
+    async def _take_frames(self, frame: Mapped, reader: asyncio.StreamReader) -> None:
+        """Handle a frame of another worker and those after it. Raises IncompleteReadError at the end."""
         while True:
-            self._on_announcement(*json.loads(frame["announcement"]))
+            if frame["type"] == ANNOUNCED:
+                self._on_announcement(*json.loads(frame["announcement"]))
+            elif self._sharing is not None:
+                self._sharing.take(frame)
             frame = await _frame(reader)
 
     def _address(self, number: int) -> str:
@@ -288,8 +317,12 @@ def _write(writer: asyncio.StreamWriter, message: Mapped) -> None:
     """Write a frame. Raises ConnectionResetError on a closed socket, where uvloop raises RuntimeError."""
     if writer.is_closing():
         raise ConnectionResetError("the other worker has closed the socket")
+    writer.write(_encoded(message))
+
+
+def _encoded(message: Mapped) -> bytes:
     data = msgpack.encode(message)
-    writer.write(len(data).to_bytes(4, "big") + data)
+    return len(data).to_bytes(4, "big") + data
 
 
 async def _frame(reader: asyncio.StreamReader) -> Mapped:
@@ -301,5 +334,9 @@ async def _frame(reader: asyncio.StreamReader) -> Mapped:
     return message
 
 
-async def _refuse(request: HttpRequest) -> None:
+async def _refuse_stream(request: HttpRequest) -> None:
+    raise Refused(503, "The worker that has this stream has ended", headers=[(b"retry-after", b"1")])
+
+
+async def _refuse_session(request: HttpRequest) -> None:
     raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fastrpc.errors import InvalidRequest
+from fastrpc.errors import InvalidRequest, ProtocolError
 from fastrpc.protocol.versions import BATCHES, SESSION_VERSIONS
 from fastrpc.transports.http.exchange import ENDS
 from fastrpc.transports.http.guard import Refused
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ASSUMED = "2025-03-26"
 """The version of a client that names none and has no session (MCP 2025-06-18, MCP-Protocol-Version)."""
 
+RETRY = [(b"retry-after", b"60")]
 NEED_A_SESSION = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
@@ -51,16 +52,25 @@ class SessionWire:
         given = request.header(b"mcp-session-id")
         if given is None:
             raise Refused(400, "Mcp-Session-Id: the header is missing; a session begins with initialize")
-        session = self._sessions.find(given, request.principal)
+        session = self._sessions.find(given, request.principal) or self._adopted(given, request.principal)
+        check_version(request.header(b"mcp-protocol-version"))
+        return session
+
+    def _adopted(self, id: str, principal: str) -> HttpSession:
+        """Return the session of a sealed id, which another process has begun. Raises Refused."""
+        try:
+            session = self._sessions.adopt(id, principal, asyncio.get_running_loop())
+        except ProtocolError as error:
+            raise Refused(429, error.message, error.code, RETRY) from None
         if session is None:
             raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
-        check_version(request.header(b"mcp-protocol-version"))
+        self._exchanges.runtime = session.dispatcher.runtime
         return session
 
     async def _post_initialize(self, request: HttpRequest, body: bytes) -> None:
         session = self._sessions.open(request.principal, asyncio.get_running_loop())
         if session is None:
-            raise Refused(429, "Too many sessions are open", headers=[(b"retry-after", b"60")])
+            raise Refused(429, "Too many sessions are open", headers=RETRY)
         self._exchanges.runtime = session.dispatcher.runtime
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
@@ -72,6 +82,7 @@ class SessionWire:
             await request.answer(400, answer or b"")
             return
         session.put_back(exchange)
+        self._sessions.seal(session)
         await request.answer(200, answer, [(b"mcp-session-id", session.id.encode())])
 
     async def _answer_late(
@@ -98,6 +109,11 @@ class SessionWire:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
+        if kind != "request" and session.is_sealed and self._sessions.sharing is not None:
+            self._sessions.sharing.message(session, kind, body)
+        if session.delivery is not None and answer:
+            session.hold(exchange, answer)
+            answer = None
         if kind not in ("notification", "response") and answer is None and exchange.waits:
             return self._responses.send_in_session(request, session, exchange)
         session.put_back(exchange)
@@ -128,7 +144,7 @@ class SessionWire:
     async def delete(self, request: HttpRequest) -> None:
         """End a session; respond before the calls that this cancels do: the client may disconnect then."""
         session = self._session_of(request)
-        self._sessions.remove(session)
+        self._sessions.end_for_client(session)
         try:
             await request.answer(200)
         finally:

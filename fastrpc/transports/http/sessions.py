@@ -1,32 +1,38 @@
 """Sessions of the versions up to 2025-11-25 over HTTP: ids, principals, streams, and expiry.
 
-An id is 256 random bits. A session belongs to the principal that opened it; for any other it does not exist.
-A session ends when it has been idle for too long; if a principal has too many, or too much stored in them,
-the one that was idle the longest ends. Everything that a session stores is bounded, in number and in bytes
-(`fastrpc.quotas`).
+An id is 256 random bits, or contains the handshake where processes share a key (`session_seals`): then a
+process continues a session that another one has begun. A session belongs to the principal that opened it; for
+any other it does not exist. A session ends when it has been idle for too long; if a principal has too many,
+or too much stored in them, the one that was idle the longest ends. Everything that a session stores is
+bounded, in number and in bytes (`fastrpc.quotas`).
 """
 
 from __future__ import annotations
 
+import secrets
 from collections import OrderedDict
 from functools import partial
 from time import monotonic
 
-from fastrpc.errors import InternalError
+from fastrpc.errors import InternalError, Overloaded
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
+from fastrpc.signed_texts import keys_of
 from fastrpc.transports.http import streams
-from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
+from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.remembered import Bypass
-from fastrpc.transports.http.session_ids import new_id
+from fastrpc.transports.http.session_ids import STREAM_STEP, first_stream, is_sealed, new_id
 from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle
+    from asyncio import AbstractEventLoop, Future, TimerHandle
     from collections.abc import Callable
+    from typing import Any
 
-    from fastrpc.transports.interfaces import Connect
+    from fastrpc.transports.http.interfaces import SharesSessions
+    from fastrpc.transports.http.session_seals import SessionSeals
+    from fastrpc.transports.interfaces import Connect, ServedRuntime
 
 STREAMS_KEPT = 64
 EXCHANGES_KEPT = 16
@@ -37,6 +43,7 @@ STANDALONE_BYTES = 1024 * 1024
 RETRY_MS = 1000
 LATER_MS = 5000
 SWEEP_SECONDS = 30.0
+REQUEST_ID_BITS = 48  # ids stay below 2**53, which all JSON parsers read exactly
 
 PRIMED = (LATEST_SESSION_VERSION,)
 """Versions whose clients accept an event without data, with an id to resume from."""
@@ -59,6 +66,8 @@ class HttpSession:
         make_exchange: Callable[..., Exchange] = Exchange,
     ) -> None:
         self.id = new_id()
+        self.is_sealed = False
+        """Whether other processes can continue it."""
         self.principal = principal
         self.used = monotonic()
         self.closed = False
@@ -80,6 +89,18 @@ class HttpSession:
         self._idle: list[Exchange] = []
         self._all_idle = all_idle
         self._last_stream = 0
+        self._stream_step = 1
+        self.pass_line: Callable[[bytes], object] | None = None
+        """Receives the messages that belong to no request, where another worker has the standalone stream."""
+        self.delivery: Future[None] | None = None
+        """Done when the other workers know the state that the client has set."""
+
+    def become_sealed(self, id: str) -> None:
+        """Take an id with which other processes can continue the session. From now on none of them gives a
+        stream, or a request to the client, the number that another one gives."""
+        self.id, self.is_sealed = id, True
+        self._last_stream, self._stream_step = first_stream(), STREAM_STEP
+        self.dispatcher.session.first_request_id = secrets.randbits(REQUEST_ID_BITS) + 1
 
     @property
     def version(self) -> str | None:
@@ -116,6 +137,12 @@ class HttpSession:
         else:
             exchange.close()
 
+    def hold(self, exchange: Exchange, answer: bytes) -> None:
+        """Have an exchange answer when the `delivery` is done."""
+        exchange.in_flight = True
+        assert self.delivery is not None
+        self.delivery.add_done_callback(lambda delivery: exchange.put(ANSWER, answer))
+
     def rest(self) -> None:
         """Close the idle exchanges, which only save time, until the session is used again."""
         while self._idle:
@@ -124,15 +151,17 @@ class HttpSession:
             exchange.close()
 
     def _take_standalone(self, kind: str, line: bytes) -> None:
-        if kind == MESSAGE:
+        if kind == MESSAGE and self.pass_line is None:
             self.standalone.put(line)
+        elif kind == MESSAGE and self.pass_line is not None:
+            self.pass_line(line)
 
     def stream_of(self, exchange: Exchange) -> Reader:
         """Make a stream of all items of an exchange, queued and later ones, and return its first reader.
 
         The stream continues without a reader: a client that disconnects has not cancelled.
         """
-        self._last_stream += 1
+        self._last_stream += self._stream_step
         stream = self._streams[self._last_stream] = EventStream(self._last_stream, self._loop, self._store)
         reader = stream.read_after(0)
 
@@ -158,14 +187,19 @@ class HttpSession:
     def listen(self, last_event_id: str | None) -> Reader | None:
         """Return a reader of the standalone stream, or of the events after an id; None for an unknown id."""
         if last_event_id is None:
-            return self.standalone.read_after(self.standalone.sent)
+            return self._listen_anew()
         number, _, seen = last_event_id.partition("-")
         if not (number.isdecimal() and seen.isdecimal() and last_event_id.isascii() and len(seen) < 20):
             return None
         stream = self._streams.get(int(number[:20]))
+        if stream is self.standalone and self.is_sealed and int(seen) > stream.last:
+            return self._listen_anew()  # it has heard that event from another process
         if stream is None or int(seen) > stream.last:
             return None
         return stream.read_after(int(seen))
+
+    def _listen_anew(self) -> Reader:
+        return self.standalone.read_after(self.standalone.sent)
 
     def priming(self, reader: Reader) -> bytes:
         """Return the first bytes for a reader."""
@@ -213,12 +247,16 @@ class Sessions:
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
         self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
         self._sweep: TimerHandle | None = None
+        self._seals: SessionSeals | None = None
+        self.sharing: SharesSessions | None = None
+        """Shares sealed sessions with the other workers, if there are some."""
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, principal: str, loop: AbstractEventLoop) -> HttpSession | None:
-        """Return a new session; None if there are too many, and the principal has no idle one to end."""
+    def open(self, principal: str, loop: AbstractEventLoop, id: str | None = None) -> HttpSession | None:
+        """Return a new session; None if there are too many, and the principal has no idle one to end.
+        `id`: the sealed one that it has already."""
         if self._is_full(principal):
             self.end_idle()
         if self._is_full(principal) and not self._end_idle_one(principal):
@@ -226,16 +264,86 @@ class Sessions:
         session = HttpSession(
             principal, self._connect, loop, self._store, self._idle_exchanges, self.make_exchange
         )
+        if id is not None:
+            session.become_sealed(id)
         session.retry_ms = self.retry_ms
         of_caller = session.dispatcher.runtime.quotas.of(principal)
         if of_caller.make_room is None:
             of_caller.make_room = partial(self._end_idle_one, principal, but_last=True)
         session.dispatcher.session.quota.outer = of_caller
-        self._sessions[session.id] = session
-        self._of_caller.setdefault(principal, OrderedDict())[session.id] = session
+        self._add(session)
         if self._sweep is None:
             self._sweep_later(loop)
         return session
+
+    def _add(self, session: HttpSession) -> None:
+        self._sessions[session.id] = session
+        self._of_caller.setdefault(session.principal, OrderedDict())[session.id] = session
+
+    def seal(self, session: HttpSession) -> None:
+        """Replace the id of a session that has agreed by one with which other processes can continue it, if
+        there are keys for that. `notifications/initialized` may then come to another process."""
+        seals = self._seals_of(session.dispatcher.runtime)
+        id = None if seals is None else seals.sealed(session.principal, session.dispatcher.session)
+        if id is not None:
+            self.remove(session)
+            session.become_sealed(id)
+            self._add(session)
+            session.dispatcher.session.ready()
+            if self.sharing is not None:
+                self.sharing.bind(session, is_adopted=False)
+
+    def adopt(self, id: str, principal: str, loop: AbstractEventLoop) -> HttpSession | None:
+        """Continue a sealed session that this process does not have; None for any other id.
+
+        Raises Overloaded if there are too many sessions, or no memory for what the client has declared.
+        """
+        handshake = self.handshake_of(id, principal)
+        if handshake is None:
+            return None
+        session = self.open(principal, loop, id)
+        if session is None:
+            raise Overloaded("Too many sessions are open")
+        try:
+            session.dispatcher.adopt_session(handshake)
+        except BaseException:
+            self.end(session)
+            raise
+        if self.sharing is not None:
+            self.sharing.bind(session, is_adopted=True)
+        return session
+
+    def handshake_of(self, id: str, principal: str) -> dict[str, Any] | None:
+        """Return the params of `initialize` of a sealed session; None for any other id."""
+        if not is_sealed(id):
+            return None
+        if self._seals is None:  # no session has begun here
+            dispatcher = self._connect()
+            self._seals_of(dispatcher.runtime)
+            dispatcher.close()
+        return None if self._seals is None else self._seals.handshake_of(id, principal)
+
+    def _seals_of(self, runtime: ServedRuntime) -> SessionSeals | None:
+        """Return what makes and reads sealed ids; None without shared keys."""
+        keys = keys_of(runtime)
+        if self._seals is None and keys.are_shared:
+            from fastrpc.transports.http.session_seals import SessionSeals
+
+            self._seals = SessionSeals(keys, str(runtime.description.info.get("name")))
+        return self._seals
+
+    def end_for_client(self, session: HttpSession) -> None:
+        """Remove a session that its client ends, which the caller then closes, and do not continue it."""
+        self.remove(session)
+        if session.is_sealed:
+            self.refuse(session.id)
+            if self.sharing is not None:
+                self.sharing.ended(session)
+
+    def refuse(self, id: str) -> None:
+        """Do not continue a sealed session that its client has ended."""
+        if self._seals is not None:
+            self._seals.refuse(id)
 
     def _end_idle_one(self, principal: str, *, but_last: bool = False) -> bool:
         """End the session of a principal that was idle the longest; False if there is none.

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 from fastrpc.errors import UsageError
 from fastrpc.regular_files import check_regular, open_regular
+from fastrpc.signed_texts import FILE_VARIABLE, configured
 from fastrpc.transports.http.auth import CALLER_OPTIONS, take, token_from_environment
 from fastrpc.transports.http.sockets import Address
 
@@ -23,7 +24,6 @@ DRAIN_SECONDS = 5.0
 """Seconds that calls may take after the signal; container systems send SIGKILL after ten."""
 
 MOST_WORKERS = 256
-SHORTEST_SECRET = 32
 
 ACCESS_LOG_FORMATS = ("text", "json")
 
@@ -41,7 +41,8 @@ MISSING = 'http: {} is not installed; pip install "fastrpc-mcp[http]"'
 class HttpSettings:
     """How to serve over HTTP. `application` are the options of `Server.asgi`. Raises UsageError.
 
-    `secret` signs request states (MCP 2026-07-28: requestState); by default a new one is made. `trace` is a
+    `secret` has the keys that sign request states and seal sessions (`fastrpc.signed_texts`), `secret_file`
+    more of them; by default a random one is made. `trace` is a
     file to which all messages are written. With `stats` each process prints its statistics
     (`Server.print_statistics`). `access_log` is a file to which a line for each request is appended, ``-``
     for standard error; `access_log_format` is ``text`` or ``json``.
@@ -61,6 +62,7 @@ class HttpSettings:
         tls_key: str | None = None,
         drain_seconds: float | None = None,
         secret: str | None = None,
+        secret_file: str | None = None,
         trace: str | None = None,
         stats: bool = False,
         access_log: str | None = None,
@@ -73,7 +75,7 @@ class HttpSettings:
         """Further options of uvicorn."""
         self.tls = None if tls_cert is None else (os.fspath(tls_cert), os.fspath(tls_key or ""))
         self.drain_seconds = DRAIN_SECONDS if drain_seconds is None else drain_seconds
-        self.secret = _secret(secret)
+        self.signing_keys = configured(secret, None if secret_file is None else os.fspath(secret_file))
         self.trace = None if trace is None else os.path.abspath(trace)
         self.stats = stats
         self.access_log = None if access_log is None else os.fspath(access_log)
@@ -105,7 +107,11 @@ class HttpSettings:
     @classmethod
     def from_environment(cls, address: str, **options: Any) -> HttpSettings:
         """Take token and signing key from the environment, unless they are options. Raises UsageError."""
-        given = {"token": token_from_environment(), "secret": take(SECRETS[1])}
+        given = {
+            "token": token_from_environment(),
+            "secret": take(SECRETS[1]),
+            "secret_file": os.environ.get(FILE_VARIABLE, ""),
+        }
         for name, value in given.items():
             if value and options.get(name) is None:
                 options[name] = value
@@ -165,20 +171,6 @@ class HttpSettings:
             os.close(open_regular(self.access_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
         except OSError as error:
             raise UsageError(f"http: access_log: {self.access_log}: {error.strerror}") from None
-
-
-def _secret(text: str | None) -> bytes:
-    """Return the signing key. Raises UsageError for one that is too short."""
-    text = (text or "").strip()
-    if not text:
-        return os.urandom(SHORTEST_SECRET)
-    secret = text.encode("utf-8", "surrogateescape")
-    if len(secret) < SHORTEST_SECRET:
-        raise UsageError(
-            f"FASTRPC_SECRET: expected at least {SHORTEST_SECRET} bytes, got {len(secret)}; "
-            "python -c 'import secrets; print(secrets.token_urlsafe(32))' makes one"
-        )
-    return secret
 
 
 def _no_password() -> bytes:

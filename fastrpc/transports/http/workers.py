@@ -170,7 +170,7 @@ class Workers:
     def _serve(self, worker: Worker, channel: socket.socket) -> int:
         from fastrpc.transports.http.session_ids import be_worker
 
-        be_worker(worker.number)
+        be_worker(worker.number, len(self._workers))
         group = WorkerGroup(worker.number, len(self._workers), self._folder, channel)
         try:
             serve(
