@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,15 @@ from support.waiting import SECONDS, eventually
 from fastrpc.transports.http.sockets import ignore_new_connections
 
 SERVER = "from fastrpc import Server\napp = Server('ready')\n" + ECHO_AND_WAIT
+SERVER += """
+@app.tool(run="inline")
+def block_loop(path: str) -> str:
+    import time
+    print("begun", flush=True)
+    while not os.path.exists(path):
+        time.sleep(0.005)
+    return "blocked"
+"""
 LONG = ("--notice-seconds", "3600")
 
 
@@ -103,6 +113,21 @@ def test_a_connection_is_closed_after_its_next_answer(folder: Path) -> None:
                 assert (answer.status, answer.headers["connection"]) == (200, "close")
                 assert kept.recv(1) == b""
         server.kill()
+        assert server.wait() == 0
+
+
+def test_a_connection_that_comes_as_the_notice_ends_is_served(folder: Path) -> None:
+    """The system has accepted it, and the server not yet: closing the port would reset it."""
+    with serve(folder, "--notice-seconds", "1.5") as server:
+        server.kill()
+        eventually(lambda: status(server) == 503)
+        blocking = server.begin_call("block_loop", path=str(folder / "go"))
+        server.has_begun(1)
+        late = [server.begin_call("echo", text="late") for _ in range(20)]
+        time.sleep(1.6)  # the notice has ended
+        (folder / "go").touch()
+        assert [answer_of(call).text for call in late] == ["late"] * 20
+        assert answer_of(blocking).text == "blocked"
         assert server.wait() == 0
 
 
