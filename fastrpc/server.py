@@ -572,9 +572,9 @@ class Server:
         written or a standard descriptor is closed. `stats` prints those of calls: see `print_statistics`.
 
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal arrives:
-        calls in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and those of
-        `fastrpc.options.HttpOptions` (docs/http.md); FASTRPC_TOKEN and FASTRPC_SECRET are used too, then
-        removed. Raises UsageError for invalid options.
+        calls in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
+        ``notice_seconds``, ``tls_cert``, ``tls_key``, ``secret``, ``access_log``, ``access_log_format``;
+        FASTRPC_TOKEN and FASTRPC_SECRET are used too, then removed. Raises UsageError for invalid options.
 
         With a `transport`, serve over that instead, in a new event loop: see `serve`. The first signal begins
         the shutdown, the second one skips the wait for calls in flight.
