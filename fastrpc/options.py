@@ -216,12 +216,14 @@ class AsgiOptions(TypedDict, total=False):
     sessions_per_caller: int
     session_idle_seconds: float
     keep_alive_seconds: float
+    health: bool
 
 
 class HttpOptions(AsgiOptions, total=False):
     """See `fastrpc.Server.run`, with ``http=``."""
 
     workers: int
+    notice_seconds: float
     tls_cert: str | PathLike[str] | None
     tls_key: str | PathLike[str] | None
     secret: str | None

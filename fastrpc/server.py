@@ -546,7 +546,7 @@ class Server:
 
         With `http`, an address like ``127.0.0.1:8000``, serve over HTTP instead, until a signal arrives:
         calls in flight then have `drain_seconds` (5) to end. `options` are those of `asgi`, and ``workers``,
-        ``tls_cert``, ``tls_key``, ``secret``, ``access_log`` and ``access_log_format`` (see docs/http.md);
+        ``notice_seconds``, ``tls_cert``, ``tls_key``, ``secret``, ``access_log``, ``access_log_format``;
         FASTRPC_TOKEN and FASTRPC_SECRET are used too, then removed. Raises UsageError for invalid options.
 
         With a `transport`, serve over that instead, in a new event loop: see `serve`. The first signal begins

@@ -286,6 +286,12 @@ SETTINGS = (
         1.0,
         "how long calls may still end after the end of input; over HTTP 5, after a signal",
     ),
+    Setting(
+        "FASTRPC_NOTICE_SECONDS",
+        "seconds",
+        0.0,
+        "over HTTP: after a signal, /readyz refuses for so long before the server ends",
+    ),
     Setting("FASTRPC_MAX_IN_FLIGHT", "count", None, "calls in flight at most; unset: as the server says"),
     Setting("FASTRPC_MAX_BATCH", "count", None, "messages of a batch at most; unset: as the server says"),
     Setting("FASTRPC_THREADS", "count", None, "worker threads at most; unset: as the server says"),
@@ -305,6 +311,7 @@ SETTINGS = (
     Setting(
         "FASTRPC_HTTP_SESSION_SECONDS", "seconds", 1800.0, "over HTTP: an unused session is kept so long"
     ),
+    Setting("FASTRPC_HTTP_HEALTH", "flag", True, "over HTTP: serve /healthz and /readyz"),
 )
 
 # Switches, one for each tool; their names are known when tools are loaded.

@@ -76,6 +76,7 @@ def serve(
         "max_bodies": settings["FASTRPC_HTTP_BODIES_BYTES"],
         "max_sessions": settings["FASTRPC_HTTP_SESSIONS"],
         "session_idle_seconds": settings["FASTRPC_HTTP_SESSION_SECONDS"],
+        "health": settings["FASTRPC_HTTP_HEALTH"],
     }
     if "--no-auth" in options:
         application["auth"] = None
@@ -90,6 +91,7 @@ def serve(
         tls_cert=options.get("--tls-cert"),
         tls_key=options.get("--tls-key"),
         drain_seconds=settings["FASTRPC_DRAIN_SECONDS"] if drained else None,
+        notice_seconds=settings["FASTRPC_NOTICE_SECONDS"],
         secret=secret,
         secret_file=settings["FASTRPC_SECRET_FILE"],
         trace=options.get("--trace"),

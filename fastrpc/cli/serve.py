@@ -50,6 +50,8 @@ over HTTP:
                         repeated
   --allow-origin URL    accept requests that web pages of this origin send from a browser (their
                         header Origin); may be repeated
+  --notice-seconds N    after a signal, answer /readyz with 503 and serve on for N seconds (0), so
+                        that a load balancer sees it
 """
 TLS_HELP = """\
   --tls-cert FILE       the certificate, for https
@@ -91,6 +93,7 @@ SETTING_OPTIONS = {
     "--log-file": "FASTRPC_LOG_FILE",
     "--log-level": "FASTRPC_LOG_LEVEL",
     "--max-in-flight": "FASTRPC_MAX_IN_FLIGHT",
+    "--notice-seconds": "FASTRPC_NOTICE_SECONDS",
     "--workers": "FASTRPC_WORKERS",
 }
 FLAGS = ("--no-auth", "--stats")
@@ -147,7 +150,7 @@ def _is_own(argument: str) -> bool:
 
 def is_for_http(options: dict[str, str]) -> bool:
     """Whether options require HTTP; if so, check them. Raises UsageError."""
-    given = [name for name in ("--workers", *HTTP_OPTIONS) if name in options]
+    given = [name for name in ("--workers", "--notice-seconds", *HTTP_OPTIONS) if name in options]
     if given:
         from fastrpc.cli._serve_http import check
 

@@ -1,9 +1,10 @@
 """The shutdown of a server, for all transports: in one order, bounded in time.
 
-No new clients are accepted, and subscription streams are ended; calls in flight have `drain_seconds`, and
-their responses are sent; the rest is cancelled; the transport closes; lifespans are left, and the programs
-that tools have started are ended. A signal begins it, or the end of the input; a second signal, or an output
-that is no longer read, hurries it, which skips the wait. The part of a transport is described in `base`.
+Where there is a time of notice, it is announced that the server ends, and the server serves on meanwhile.
+Then no new clients are accepted, and subscription streams are ended; calls in flight have `drain_seconds`,
+and their responses are sent; the rest is cancelled; the transport closes; lifespans are left, and the
+programs that tools have started are ended. A signal begins it, or the end of the input; a second signal, or
+an output that is no longer read, hurries it, which skips the waits. The part of a transport is in `base`.
 
 Costs one waiting task while a server runs. Imported when there is an event loop.
 """
@@ -20,6 +21,7 @@ from fastrpc.transports.base import Connections, drained, wait_for_either
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc.transports.base import Trace, Transport
@@ -42,11 +44,14 @@ _served = 0
 class Shutdown:
     """The state of a shutdown: `begun` is set when it begins, `hurried` when it waits for no calls any more.
 
-    Calls in flight have `drain_seconds`; None: no limit. To be created and used in the event loop.
+    Calls in flight have `drain_seconds`; None: no limit. `announce`, if there is one, is called
+    `notice_seconds` before clients are no longer accepted. To be created and used in the event loop.
     """
 
     def __init__(self, drain_seconds: float | None) -> None:
         self.drain_seconds = drain_seconds
+        self.notice_seconds = 0.0
+        self.announce: Callable[[], object] | None = None
         self.begun = asyncio.Event()
         self.hurried = asyncio.Event()
 
@@ -99,6 +104,9 @@ async def serve(
 async def end(transport: Transport, connections: Connections, shutdown: Shutdown) -> None:
     """Shut a transport down: see the module's docstring."""
     try:
+        if shutdown.announce is not None and not shutdown.hurried.is_set():
+            shutdown.announce()
+            await drained(asyncio.sleep(shutdown.notice_seconds), None, shutdown.hurried.wait())
         await transport.stop_accepting()
         connections.end_listening()
         if not shutdown.hurried.is_set():

@@ -357,7 +357,7 @@ def test_what_the_document_names_is_there() -> None:
 
     from fastrpc.cli.serve import OPTIONS
     from fastrpc.settings import SETTINGS, declared_in
-    from fastrpc.transports.http.asgi import LIMITS, PLACES
+    from fastrpc.transports.http.asgi import APPLICATION, PLACES
 
     for block in blocks("json"):
         json.loads(block)
@@ -369,7 +369,7 @@ def test_what_the_document_names_is_there() -> None:
     assert set(re.findall(r"FASTRPC_[A-Z_]+", DOCUMENT)) <= {
         setting.name for setting in (*SETTINGS, *declared_in(_settings))
     }
-    for option in (*LIMITS, *PLACES):
+    for option in (*APPLICATION, *PLACES):
         assert f"`{option}`" in DOCUMENT, option
     for language in re.findall(r"^```(\w+)", DOCUMENT, re.MULTILINE):
         assert language in ("py", "json", "console", "nginx", "caddyfile", "haproxy", "ini", "dockerfile")

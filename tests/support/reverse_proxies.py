@@ -3,6 +3,8 @@
     with reverse_proxy("nginx", folder, server.port) as front:
         assert front.call("echo", text="hello") == "hello"
 
+With ``deployed=True`` the configuration is that of examples/deployment, with two servers behind.
+
 The text of the document is used as it is; ports, files of certificates and addresses of servers behind
 are replaced, and each of them has to be there. What a proxy needs around it (where it writes, what it listens
 on) is added outside of that text. `Front` is a client that names the host of the document, and trusts the
@@ -38,6 +40,9 @@ HOST = "mcp.example.com"
 DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "http.md")
 LANGUAGES = {"nginx": "nginx", "caddy": "caddyfile", "haproxy": "haproxy"}
 PROXIES = list(LANGUAGES)
+DEPLOYMENT = Path(__file__).resolve().parent.parent.parent / "examples" / "deployment"
+FILES = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}
+SERVER = re.compile(r"\b(?:127\.0\.0\.1|10(?:\.\d+){3}):8000\b")
 TRIES = 3  # a port that the system has just named may be taken by somebody else before the proxy listens
 
 
@@ -57,6 +62,15 @@ def replaced(text: str, values: dict[str, str]) -> str:
     return text
 
 
+def at_these_ports(text: str, ports: list[int]) -> dict[str, str]:
+    """Return what takes the place of each server's address in a configuration."""
+    places = SERVER.findall(text)
+    assert len(places) <= 2, places
+    if places == ["127.0.0.1:8000"] and f"server {places[0]};" in text:  # nginx: a group of servers
+        return {f"server {places[0]};": " ".join(f"server 127.0.0.1:{port};" for port in ports)}
+    return {place: f"127.0.0.1:{ports[number % len(ports)]}" for number, place in enumerate(places)}
+
+
 def program_of(name: str) -> str:
     """Return a proxy's program. Skips where it is not installed."""
     places = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"))
@@ -72,12 +86,12 @@ def program_of(name: str) -> str:
 Given = tuple[list[str], dict[str, str], Path]
 
 
-def _nginx(folder: Path, port: int, behind: list[int]) -> Given:
+def _nginx(folder: Path, port: int, behind: list[int], text: str) -> Given:
     certificate, key = certificates.for_host(folder, HOST)
     text = replaced(
-        printed("nginx"),
+        text,
         {
-            "server 127.0.0.1:8000;": " ".join(f"server 127.0.0.1:{each};" for each in behind),
+            **at_these_ports(text, behind),
             "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
             "/etc/mcp/fullchain.pem": certificate,
             "/etc/mcp/privkey.pem": key,
@@ -101,12 +115,12 @@ def _nginx(folder: Path, port: int, behind: list[int]) -> Given:
     return ["-p", str(folder), "-c", "nginx.conf", "-e", "stderr"], {}, Path(certificate)
 
 
-def _caddy(folder: Path, port: int, behind: list[int]) -> Given:
+def _caddy(folder: Path, port: int, behind: list[int], text: str) -> Given:
     """Caddy gets certificates by itself; here from an authority of its own (``local_certs``)."""
-    values = {"127.0.0.1:8000": f"127.0.0.1:{behind[0]}"}
+    values = at_these_ports(text, behind)
     if _version_of(program_of("caddy")) < (2, 7):
         values["request_buffers 16MiB "] = "buffer_requests "
-    text = replaced(printed("caddyfile"), values)
+    text = replaced(text, values)
     around = [
         "{",
         "admin off",
@@ -132,17 +146,16 @@ def _version_of(program: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _haproxy(folder: Path, port: int, behind: list[int]) -> Given:
+def _haproxy(folder: Path, port: int, behind: list[int], text: str) -> Given:
     certificate, key = certificates.for_host(folder, HOST)
     both = folder / "both.pem"
     both.write_bytes(Path(certificate).read_bytes() + Path(key).read_bytes())
     text = replaced(
-        printed("haproxy"),
+        text,
         {
+            **at_these_ports(text, behind),
             "bind :443 ": f"bind 127.0.0.1:{port} ",
             "/etc/mcp/both.pem": str(both),
-            "10.0.0.1:8000": f"127.0.0.1:{behind[0]}",
-            "10.0.0.2:8000": f"127.0.0.1:{behind[-1]}",
         },
     )
     (folder / "haproxy.cfg").write_text(text)
@@ -156,12 +169,14 @@ GIVEN = {"nginx": _nginx, "caddy": _caddy, "haproxy": _haproxy}
 
 
 @contextlib.contextmanager
-def reverse_proxy(name: str, folder: Path, *behind: int) -> Iterator[Front]:
-    """Start a proxy in front of servers at these ports."""
+def reverse_proxy(name: str, folder: Path, *behind: int, deployed: bool = False) -> Iterator[Front]:
+    """Start a proxy in front of servers at these ports, `deployed` with the configuration of
+    examples/deployment.."""
     program = program_of(name)
+    text = (DEPLOYMENT / FILES[name]).read_text() if deployed else printed(LANGUAGES[name])
     for attempt in range(TRIES):
         port = free_port()
-        arguments, variables, trusted = GIVEN[name](folder, port, list(behind))
+        arguments, variables, trusted = GIVEN[name](folder, port, list(behind), text)
         with open(folder / "log", "wb") as log:
             process = subprocess.Popen(
                 [program, *arguments],

@@ -24,7 +24,7 @@ from fastrpc.definitions.resource import CACHE_SCOPES, Provider, Resource, Resou
 from fastrpc.definitions.tool import EFFECTS, Tool
 from fastrpc.protocol.lifecycle import LOG_LEVELS
 from fastrpc.proxy.targets import COMMAND_OPTIONS
-from fastrpc.transports.http.asgi import LIMITS, PLACES
+from fastrpc.transports.http.asgi import APPLICATION, PLACES
 from fastrpc.transports.http.settings import HttpSettings
 
 PACKAGE = os.path.dirname(fastrpc.__file__)
@@ -56,7 +56,7 @@ def test_the_tables_have_the_options_that_there_are() -> None:
     assert keys(options.UrlProxyOptions) == proxy | {"protocol_version", *Remote.OPTIONS}
     auth = {"auth", "auth_servers", "audience", "resource", "scopes", "token", "token_file", "token_sources"}
     auth.add("principal_of")
-    assert keys(options.AsgiOptions) == auth | {*LIMITS, *PLACES}
+    assert keys(options.AsgiOptions) == auth | {*APPLICATION, *PLACES}
     http = keys(options.AsgiOptions) | keywords(HttpSettings.__init__) - {"drain_seconds", "stats", "trace"}
     assert keys(options.HttpOptions) == http
     assert keys(options.SamplingOptions) == set(SAMPLING_OPTIONS)

@@ -12,7 +12,7 @@ import sys
 from fastrpc.compat.http.apps import Layout
 from fastrpc.compat.http.guard import Places
 from fastrpc.errors import UsageError, suggestion
-from fastrpc.transports.http.asgi import LIMITS, PLACES
+from fastrpc.transports.http.asgi import APPLICATION, PLACES
 from fastrpc.transports.http.settings import HttpSettings
 from fastrpc.transports.http.sockets import Address
 
@@ -28,7 +28,7 @@ TOKENS = ("token", "token_file", "auth_servers", "resource", "audience", "scopes
 
 OWN = (
     *TOKENS,
-    *LIMITS,
+    *APPLICATION,
     *PLACES,
     "workers",
     "tls_cert",

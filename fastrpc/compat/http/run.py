@@ -13,7 +13,7 @@ from fastrpc.compat.http.apps import CompatApplication, Layout
 from fastrpc.compat.http.guard import Places
 from fastrpc.compat.http.options import TOKENS, run_settings
 from fastrpc.errors import UsageError
-from fastrpc.transports.http.asgi import LIMITS, PLACES
+from fastrpc.transports.http.asgi import APPLICATION, PLACES
 from fastrpc.transports.http.run import run_in_loop
 from fastrpc.transports.shutdown import Shutdown, UnhandledSignals
 
@@ -81,7 +81,7 @@ def application(server: Served, layout: Layout | None, options: dict[str, Any]) 
     there is neither that nor ``auth=None``.
     """
     tokens = {name: options.pop(name) for name in TOKENS if name in options}
-    limits = {name: options.pop(name) for name in LIMITS if name in options}
+    limits = {name: options.pop(name) for name in APPLICATION if name in options}
     for name, value in options.items():
         if name not in PLACES:
             raise UsageError(f"asgi: unknown option {name!r}")

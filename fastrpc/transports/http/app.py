@@ -58,7 +58,8 @@ class HttpApp:
     """The ASGI application of one server.
 
     `connect` returns a new dispatcher, or another one of a session's, ``connect(main=dispatcher)``;
-    `tool_schema` the input schema of a tool, for a principal, or None. `max_batch` bounds a batch.
+    `tool_schema` the input schema of a tool, for a principal, or None. `max_batch` bounds a batch. With
+    `health`, `/healthz` and `/readyz` are served.
     """
 
     mcp_paths: tuple[str, ...] = ("/mcp", "/mcp/http")
@@ -80,6 +81,7 @@ class HttpApp:
         session_idle_seconds: float = 1800.0,
         sessions_per_caller: int = 1000,
         max_sessions: int = 10_000,
+        health: bool = True,
     ) -> None:
         self.connect = connect
         self.exchanges = ExchangePool(connect)
@@ -89,6 +91,8 @@ class HttpApp:
         self.max_body = max_body
         self.bodies = Quota(max(max_bodies, max_body))  # alone, the largest always fits
         self.keep_alive_seconds = keep_alive_seconds
+        self.ending = False
+        """Whether `/readyz` refuses: the server is about to end, though it may still take requests."""
         self.stopping = False
         self.at_end: list[Callable[[], object]] = []
         """Called when new requests are refused because the server shuts down."""
@@ -112,12 +116,13 @@ class HttpApp:
             "/mcp/sse/message": sse.post,
         }
         self.open_routes: dict[str, Callable[[HttpRequest], Awaitable[None]]] = {
-            "/healthz": lambda request: request.answer(200, b'{"status":"ok"}'),
-            "/readyz": self._is_ready,
             WELL_KNOWN: self._resource_metadata,
             f"{WELL_KNOWN}/mcp": self._resource_metadata,
         }
         """Routes that need no token. The guard checks Host and Origin before every route."""
+        if health:
+            self.open_routes["/healthz"] = lambda request: request.answer(200, b'{"status":"ok"}')
+            self.open_routes["/readyz"] = self._is_ready
         place = guard.authenticator.metadata_path if guard.authenticator is not None else None
         if place is not None:
             self.open_routes[place] = self._resource_metadata
@@ -152,7 +157,7 @@ class HttpApp:
 
         To be called before the server waits for its connections to close: this closes them.
         """
-        self.stopping = self.exchanges.closed = True
+        self.ending = self.stopping = self.exchanges.closed = True
         running = self.exchanges.running
         while self.at_end:
             self.at_end.pop()()
@@ -206,8 +211,8 @@ class HttpApp:
             raise Refused(503, "The server is ending", headers=[(b"retry-after", b"5")])
 
     async def _is_ready(self, request: HttpRequest) -> None:
-        if self.stopping:
-            await request.answer(503, b'{"status":"stopping"}')
+        if self.ending:
+            await request.answer(503, b'{"status":"stopping"}', is_logged=False)
         else:
             await request.answer(200, b'{"status":"ok"}')
 

@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
     from fastrpc.transports.interfaces import Connect
 
-LIMITS = (
+APPLICATION = (
     "max_body",
     "max_bodies",
     "keep_alive_seconds",
     "session_idle_seconds",
     "sessions_per_caller",
     "max_sessions",
+    "health",
 )
 PLACES = ("loopback", "hosts", "origins")
 
@@ -111,7 +112,7 @@ def application(
     """
     options = dict(options)
     authenticator = authenticator_from(options)
-    limits = {name: options.pop(name) for name in LIMITS if name in options}
+    limits = {name: options.pop(name) for name in APPLICATION if name in options}
     for name, value in options.items():
         if name not in PLACES:
             raise UsageError(f"asgi: unknown option {name!r}")

@@ -110,7 +110,7 @@ class HotPath:
         if head.access_token is not None and not presented:
             with Presented(head.access_token):
                 return HotPath.answer(self, head, body, headers, client, True)
-        if self._app.stopping:
+        if self._app.ending:
             return None
         session = None
         shared = self._shared

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from fastrpc._core.access_buffer import AccessBuffer
     from fastrpc.options import AsgiOptions
-    from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
     from fastrpc.transports.http.server import HttpServer
     from fastrpc.transports.http.session_router import SessionRouter
@@ -107,6 +106,7 @@ async def serve_in_loop(
     """Serve in the running event loop until the `shutdown` begins; signals are left to the caller."""
     with _recording(server, settings) as access:
         http = _server_of(server, settings, sockets, on_ready, access)
+        _give_notice(http, shutdown)
         await ending.serve(http, connections_of(server), shutdown, server.runtime, owns_loop=False)
 
 
@@ -169,21 +169,29 @@ def _server_of(
         router=router,
         tls=settings.context(),
         on_ready=on_ready,
+        notice_seconds=settings.notice_seconds,
         access=None if access is None else access.buffer,
         **settings.uvicorn,
     )
 
 
 async def serve_transport(
-    http: Transport, runtime: ServedRuntime, drain_seconds: float, group: WorkerGroup | None = None
+    http: HttpServer, runtime: ServedRuntime, drain_seconds: float, group: WorkerGroup | None = None
 ) -> None:
     """Serve by an `HttpServer` in this loop, until a signal or the parent process of the `group` ends it."""
     shutdown = Shutdown(drain_seconds)
+    _give_notice(http, shutdown)
     running = asyncio.get_running_loop()
     if group is not None:
         running.add_reader(group.channel, _on_parent, running, shutdown, group.channel)
     with ShutdownSignals(shutdown, supervised=group is not None):
         await ending.serve(http, connections_of(runtime.server), shutdown, runtime, owns_loop=True)
+
+
+def _give_notice(http: HttpServer, shutdown: Shutdown) -> None:
+    """Have the shutdown announced, if the server has a time of notice."""
+    if http.notice_seconds:
+        shutdown.notice_seconds, shutdown.announce = http.notice_seconds, http.announce_end
 
 
 def receive_byte(channel: socket.socket) -> bytes:

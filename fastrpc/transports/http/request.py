@@ -218,11 +218,13 @@ class HttpRequest:
         self.gone = True
         self.on_gone()
 
-    async def answer(self, status: int, body: bytes = b"", headers: Headers | None = None) -> None:
-        """Send a complete response; a body is JSON."""
+    async def answer(
+        self, status: int, body: bytes = b"", headers: Headers | None = None, *, is_logged: bool = True
+    ) -> None:
+        """Send a complete response; a body is JSON. `is_logged`: a status from 400 on is a refusal."""
         body = body.rstrip(b"\n")
         self.status, self.bytes_out = status, len(body)
-        if status >= 400:
+        if status >= 400 and is_logged:
             refusals.note(status, body, method=self.method, path=self.path, client=self.client)
         head = [*(headers or []), *cors_headers(self.origin)]
         if body.endswith(DATA_END):

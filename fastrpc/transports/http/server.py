@@ -25,6 +25,7 @@ from fastrpc.transports.http.hot_path import HotPath
 from fastrpc.transports.http.limits import ConnectionLimits
 from fastrpc.transports.http.monitor import ConnectionMonitor
 from fastrpc.transports.http.protocol import Protocol
+from fastrpc.transports.http.sockets import ignore_new_connections
 
 if TYPE_CHECKING:
     import ssl
@@ -43,6 +44,9 @@ SPARE_DESCRIPTORS = 64
 LAST_SECONDS = 1.0
 """Seconds to send the last responses."""
 TICK_SECONDS = 1.0
+LAST_CONNECTIONS_SECONDS = 0.1
+"""Seconds in which connections that have begun are established, and send their first request."""
+CLOSE = (b"connection", b"close")
 
 
 class HttpServer(Transport):
@@ -50,8 +54,8 @@ class HttpServer(Transport):
 
     `options` are uvicorn's. With `hot` false every request goes through the application. `front` is an
     application in front of `app`, and is stopped in its place; a `router` also receives requests from other
-    workers. `on_ready` is called when connections are accepted. Requests are recorded in `access`, if there
-    is one.
+    workers. `on_ready` is called when connections are accepted. The end is announced
+    `notice_seconds` before it. Requests are recorded in `access`, if there is one.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class HttpServer(Transport):
         router: SessionRouter | None = None,
         tls: ssl.SSLContext | None = None,
         on_ready: Callable[[], object] | None = None,
+        notice_seconds: float = 0.0,
         access: AccessBuffer | None = None,
         **options: Any,
     ) -> None:
@@ -77,6 +82,7 @@ class HttpServer(Transport):
         self._router = router
         self._tls = tls
         self._on_ready = on_ready
+        self.notice_seconds = notice_seconds
         self._access = access
         self._options = options
         self._server: uvicorn.Server | None = None
@@ -146,13 +152,30 @@ class HttpServer(Transport):
             await asyncio.sleep(TICK_SECONDS)
             await self._server.on_tick(0)
 
+    def announce_end(self) -> None:
+        """Refuse at `/readyz`, and close each connection after its next response: a proxy that keeps
+        connections would otherwise send a request on one that is just being closed."""
+        self.app.ending = True
+        if self._server is not None:
+            self._server.config.encoded_headers.append(CLOSE)
+            state = self._server.server_state
+            state.default_headers = [*state.default_headers, CLOSE]
+
     async def stop_accepting(self) -> None:
         """Accept no new connections, and no new requests on the open ones."""
+        if self.notice_seconds:
+            await self._accept_last()
         for listener in (*self._listeners, *self.sockets):
             listener.close()
         if self._server is not None:
             for connection in list(self._server.server_state.connections):
                 connection.shutdown()
+
+    async def _accept_last(self) -> None:
+        """Serve the connections that the system has already accepted: closing the socket would reset them."""
+        ignored = [ignore_new_connections(each) for each in self.sockets]
+        if any(ignored):
+            await asyncio.sleep(LAST_CONNECTIONS_SECONDS)
 
     async def drain(self) -> None:
         await self._front.stop(None)

@@ -24,6 +24,7 @@ DRAIN_SECONDS = 5.0
 """Seconds that calls may take after the signal; container systems send SIGKILL after ten."""
 
 MOST_WORKERS = 256
+LONGEST_NOTICE = 3600.0
 
 ACCESS_LOG_FORMATS = ("text", "json")
 
@@ -41,11 +42,11 @@ MISSING = 'http: {} is not installed; pip install "fastrpc-mcp[http]"'
 class HttpSettings:
     """How to serve over HTTP. `application` are the options of `Server.asgi`. Raises UsageError.
 
-    `secret` has the keys that sign request states and seal sessions (`fastrpc.signed_texts`), `secret_file`
-    more of them; by default a random one is made. `trace` is a
-    file to which all messages are written. With `stats` each process prints its statistics
-    (`Server.print_statistics`). `access_log` is a file to which a line for each request is appended, ``-``
-    for standard error; `access_log_format` is ``text`` or ``json``.
+    `notice_seconds` is how long the server serves on after the signal, while `/readyz` answers 503. `secret`
+    has the keys that sign request states and seal sessions (`fastrpc.signed_texts`), `secret_file` more of
+    them; by default a random one is made. `trace` is a file to which all messages are written. With `stats`
+    each process prints its statistics (`Server.print_statistics`). `access_log` is a file to which a line for
+    each request is appended, ``-`` for standard error; `access_log_format` is ``text`` or ``json``.
     """
 
     path = "/mcp"
@@ -61,6 +62,7 @@ class HttpSettings:
         tls_cert: str | None = None,
         tls_key: str | None = None,
         drain_seconds: float | None = None,
+        notice_seconds: float = 0.0,
         secret: str | None = None,
         secret_file: str | None = None,
         trace: str | None = None,
@@ -75,6 +77,7 @@ class HttpSettings:
         """Further options of uvicorn."""
         self.tls = None if tls_cert is None else (os.fspath(tls_cert), os.fspath(tls_key or ""))
         self.drain_seconds = DRAIN_SECONDS if drain_seconds is None else drain_seconds
+        self.notice_seconds = notice_seconds
         self.signing_keys = configured(secret, None if secret_file is None else os.fspath(secret_file))
         self.trace = None if trace is None else os.path.abspath(trace)
         self.stats = stats
@@ -85,6 +88,10 @@ class HttpSettings:
             self.application["auth"] = None
         if not 1 <= workers <= MOST_WORKERS:
             raise UsageError(f"http: workers: expected 1 to {MOST_WORKERS}, got {workers}")
+        if not 0 <= notice_seconds <= LONGEST_NOTICE:
+            raise UsageError(
+                f"http: notice_seconds: expected 0 to {LONGEST_NOTICE:g}, got {notice_seconds:g}"
+            )
         if (tls_key is None) != (tls_cert is None):
             raise UsageError("http: TLS needs a certificate and its key: give both (tls_cert, tls_key)")
         self._check_who()

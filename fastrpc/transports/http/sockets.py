@@ -13,6 +13,7 @@ import ipaddress
 import os
 import socket
 import stat
+import struct
 import sys
 
 from fastrpc.errors import UsageError
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
 
 BACKLOG = 2048
 TRIES = 10  # a port that the system chose for one address may be taken on the next
+
+SO_ATTACH_FILTER = 26
+WITHOUT_SYN = (
+    (0x30, 0, 0, 13),  # load the byte of the TCP header with the flags
+    (0x54, 0, 0, 0x12),  # keep SYN (2) and ACK (16)
+    (0x15, 0, 1, 0x02),  # if it is SYN alone
+    (0x06, 0, 0, 0),  # drop the segment
+    (0x06, 0, 0, 0xFFFF),  # otherwise keep it
+)
+"""Instructions of classic BPF: code, jumps if true and if false, value (Linux: linux/filter.h)."""
 
 
 class Address:
@@ -141,6 +152,27 @@ def _bound(places: list[Place], *, shared: bool = False) -> list[socket.socket]:
 def _close(sockets: list[socket.socket]) -> None:
     for found in sockets:
         found.close()
+
+
+def ignore_new_connections(listener: socket.socket) -> bool:
+    """Have the system ignore attempts to connect to a listening TCP socket from now on, while the connections
+    that have begun before are established and accepted. False where the system cannot do that.
+
+    Who tries it meanwhile tries again after a second, and is refused when the socket is closed. This is a
+    classic BPF program (Linux: SO_ATTACH_FILTER), which drops segments with SYN and without ACK.
+    """
+    if sys.platform != "linux" or listener.family == socket.AF_UNIX:
+        return False
+    from array import array
+
+    program = array("B", b"".join(struct.pack("HBBI", *instruction) for instruction in WITHOUT_SYN))
+    try:
+        listener.setsockopt(
+            socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", len(WITHOUT_SYN), program.buffer_info()[0])
+        )
+    except OSError:
+        return False
+    return True
 
 
 def _listen_at_path(path: str) -> socket.socket:

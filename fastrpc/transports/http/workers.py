@@ -245,9 +245,12 @@ class Workers:
         """End all workers: with the grace period; the second time, without; the third, by SIGKILL."""
         self._ends += 1
         if self._ends == 1:
+            settings = self._settings
             for found in {found for sockets in self._sockets for found in sockets}:
                 found.close()
-            self._killed_at = monotonic() + self._settings.drain_seconds + OVERTIME_SECONDS
+            self._killed_at = (
+                monotonic() + settings.notice_seconds + settings.drain_seconds + OVERTIME_SECONDS
+            )
             self._signal_all(signal.SIGTERM)
         elif self._ends == 2:
             for worker in self._workers:
