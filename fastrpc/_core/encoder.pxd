@@ -22,8 +22,14 @@ cdef class OutputBuffer:
     cdef long long taken_bytes   # by the transport, ever
     cdef int too_large           # how often in a row the buffer has been
 
-    cdef Py_ssize_t waiting(self) noexcept
-    cdef long long written(self) noexcept
+    cdef inline Py_ssize_t waiting(self) noexcept:
+        """Return how many bytes wait to be taken, from `buffer + start` on."""
+        return self.end - self.start
+
+    cdef inline long long written(self) noexcept:
+        """Return how many bytes have ever been written."""
+        return self.taken_bytes + self.end - self.start
+
     cdef void taken(self, Py_ssize_t count) noexcept
     cdef void give_back(self) noexcept
     cdef char* reserve(self, Py_ssize_t size) except NULL

@@ -61,14 +61,6 @@ cdef class OutputBuffer:
 
     # --- the transport's side -----------------------------------------------------------------------
 
-    cdef Py_ssize_t waiting(self) noexcept:
-        """Return how many bytes wait to be taken, from `buffer + start` on."""
-        return self.end - self.start
-
-    cdef long long written(self) noexcept:
-        """Return how many bytes have ever been written."""
-        return self.taken_bytes + self.end - self.start
-
     @property
     def unsent(self):
         return self.waiting()

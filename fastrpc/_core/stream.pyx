@@ -284,13 +284,15 @@ cdef class Stream:
         """The same until a line raises."""
         cdef char* line
         cdef Py_ssize_t size
+        cdef Connection connection = self.connection
+        cdef OutputBuffer output = self.output
         cdef int found
         cdef int lines = 0
         while True:
             self.line_at = self.framer.start
-            self.written = self.output.written()
-            if self.connection.known and self.take_known():
-                self.connection.answer_known()
+            self.written = output.written()
+            if connection.known and self.take_known():
+                connection.answer_known()
             else:
                 found = self.framer.next_line(&line, &size)
                 if found == NOTHING:
@@ -298,16 +300,16 @@ cdef class Stream:
                 if self.trace is not None:
                     self.tell_trace(b"<", line[:size] if found == LINE else b"(a line over the limit)")
                 if found == LINE:
-                    self.connection.handle(line, size)
+                    connection.handle(line, size)
                 else:
-                    self.connection.now = 0
-                    self.connection.dispatcher.responses.line_too_long()
+                    connection.now = 0
+                    connection.dispatcher.responses.line_too_long()
             lines += 1
             if self.wants_loop:
                 if self.abandoned:
                     forks.leave()
                 return self.send() or LOOP
-            if self.output.waiting() > FLUSH_ABOVE:
+            if output.waiting() > FLUSH_ABOVE:
                 found = self.send()
                 if found != IDLE:
                     return found
