@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
-# Files of tests are spread over the processors, those that hold a promise about time run alone, behind them. The
-# order is that of the folders: the many short files of `tests/unit` fill what the long ones leave at the end.
-SPREAD ?= -n auto --dist loadfile --no-loadscope-reorder
+# Files of tests are spread over one process more than there are processors, since tests wait a third of their time;
+# those that assert something about time run alone, after them. The order is that of the folders: the many short files of
+# `tests/unit` fill what the long ones leave at the end.
+SPREAD ?= -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 # What runs the package in a test's own process; counting lines slows a test down, so the others go without. The long
 # ones first.
 COVERED := $(wildcard tests/integration/test_client_*.py) tests/tools tests/unit
