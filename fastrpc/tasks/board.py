@@ -107,7 +107,8 @@ class TaskBoard:
         if is_left:
             record = record._replace(worker="", lease_until=0.0, runs=0)
         run = TaskRun(self, record, params, waiting, after_seconds, required)
-        if request.version == STATELESS and not is_left:
+        is_first = is_left or (required and not after_seconds)  # its task is created before it runs
+        if request.version == STATELESS and not is_first:
             run.begin()
         else:
             run.begin_as_task()
