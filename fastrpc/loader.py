@@ -46,16 +46,19 @@ def attach(module: ModuleType, server: Any) -> None:
         function(server)
 
 
-def process_state(tools: Iterable[Tool]) -> tuple[str, str] | None:
-    """Return the first package or module whose tools store state in their process, and the description of
-    that state: its text ``PROCESS_STATE`` (docs/toolsets.md). None: any process may serve any call."""
-    for name in dict.fromkeys(tool.function.__module__ for tool in tools):
+def process_state(tools: Iterable[Tool]) -> dict[str, list[str]]:
+    """Return what tools keep in their process, the text ``PROCESS_STATE`` of their module or package
+    (docs/toolsets.md), each with the names of these tools. Any process may serve the calls of all others."""
+    found: dict[str, list[str]] = {}
+    for tool in tools:
+        name = tool.function.__module__
         while name:
             kept = getattr(sys.modules.get(name), "PROCESS_STATE", None)
             if kept is not None:
-                return name, kept
+                found.setdefault(kept, []).append(tool.name)
+                break
             name = name.rpartition(".")[0]
-    return None
+    return found
 
 
 def _defined_in(function: Any, module: ModuleType) -> bool:

@@ -54,16 +54,23 @@ static inline void fastrpc_budget_change(uint64_t *word, const uint64_t *owner, 
 }
 
 /* Count an amount in the period `number`, or in the later one that the cell is in if the clock was set back. Return
-   what is counted then; -1 if that would exceed the limit; -2 if the cell is another key's by now. `reserved`: the
-   word of this process, NULL for an amount that stays counted if the process is killed. */
-static inline int64_t fastrpc_budget_take(fastrpc_budget_cell *cell, uint64_t *reserved, uint64_t key, uint64_t number,
-                                          uint64_t amount, uint64_t limit) {
+   what is counted then; -1 if that would exceed the limit; -2 if the cell is another key's by now; -3 if it would
+   exceed what this host has been granted. `reserved`: the word of this process, NULL for an amount that stays counted
+   if the process is killed. `granted`: the word of what the host may count, NULL if that is the limit. */
+static inline int64_t fastrpc_budget_take(fastrpc_budget_cell *cell, uint64_t *reserved, const uint64_t *granted,
+                                          uint64_t key, uint64_t number, uint64_t amount, uint64_t limit) {
     uint64_t found = fastrpc_budget_load(&cell->held);
     for (;;) {
         uint64_t current = found >> FASTRPC_BUDGET_SHIFT >= number ? found : number << FASTRPC_BUDGET_SHIFT;
         uint64_t total = (current & FASTRPC_BUDGET_AMOUNT) + amount;
         if (found == FASTRPC_BUDGET_CLOSED || fastrpc_budget_load(&cell->key) != key) { return -2; }
         if (total > limit) { return -1; }
+        if (granted != NULL) {
+            uint64_t may = fastrpc_budget_load(granted);
+            if (may >> FASTRPC_BUDGET_SHIFT != current >> FASTRPC_BUDGET_SHIFT || total > (may & FASTRPC_BUDGET_AMOUNT)) {
+                return -3;
+            }
+        }
         if (fastrpc_budget_swap(&cell->held, &found, current + amount)) {
             if (reserved != NULL) {
                 uint64_t mine = fastrpc_budget_load(reserved);
@@ -83,6 +90,29 @@ static inline void fastrpc_budget_settle(fastrpc_budget_cell *cell, uint64_t *re
                                          int64_t taken, int64_t used) {
     if (reserved != NULL) { fastrpc_budget_change(reserved, &cell->key, key, number, -taken); }
     fastrpc_budget_change(&cell->held, &cell->key, key, number, used - taken);
+}
+
+/* Let the host count so much more in a period. Less than 0 takes back what is not counted, at most so much. Return by
+   how much the word has changed. */
+static inline int64_t fastrpc_budget_grant(uint64_t *granted, const fastrpc_budget_cell *cell, uint64_t number,
+                                           int64_t change) {
+    uint64_t found = fastrpc_budget_load(granted);
+    for (;;) {
+        uint64_t held = fastrpc_budget_load(&cell->held);
+        int64_t before = found >> FASTRPC_BUDGET_SHIFT == number ? (int64_t)(found & FASTRPC_BUDGET_AMOUNT) : 0;
+        int64_t by = change;
+        if (found >> FASTRPC_BUDGET_SHIFT > number) { return 0; }
+        if (by < 0) {
+            int64_t counted = held >> FASTRPC_BUDGET_SHIFT == number ? (int64_t)(held & FASTRPC_BUDGET_AMOUNT) : 0;
+            int64_t left = before > counted ? before - counted : 0;
+            if (-by > left) { by = -left; }
+        }
+        if (by == 0) { return 0; }
+        if (before + by > (int64_t)FASTRPC_BUDGET_AMOUNT) { by = (int64_t)FASTRPC_BUDGET_AMOUNT - before; }
+        if (fastrpc_budget_swap(granted, &found, (number << FASTRPC_BUDGET_SHIFT) | (uint64_t)(before + by))) {
+            return by;
+        }
+    }
 }
 
 /* Give back what a process had reserved that is gone. Return in how many cells. */

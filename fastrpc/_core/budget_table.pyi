@@ -5,6 +5,7 @@ whatever unit; numbers of periods are below 65,535 and only grow.
 """
 
 from mmap import mmap
+from typing import Any
 
 HEAD_SIZE: int
 CELL_SIZE: int
@@ -12,6 +13,7 @@ LONGEST_TEXT: int
 """Bytes."""
 LARGEST_AMOUNT: int
 LOST: int
+UNLEASED: int
 
 def size_of(cells: int, processes: int) -> int:
     """Return how many bytes a table takes."""
@@ -34,29 +36,53 @@ class BudgetTable:
         limit: int,
         warns_at: int,
         reserves: bool,
+        share: Share | None = None,
     ) -> BudgetCell | None:
         """Return the cell of a key, claimed if there was none; None if all are in use. One process at a time.
 
         `period` is 0 for the day, 1 for the month; `day` and `month` are the numbers of the current ones;
         `text` is kept for people. At most `limit` can be taken. `reserves`: what is taken is given back if
         the process is killed before it has settled it. Raises ValueError for a text that is too long, and a
-        limit that is out of range."""
+        limit that is out of range.
+
+        With `share`, at most what `BudgetCell.grant` has allowed on this host can be taken."""
     def entries(self) -> list[tuple[int, int, int, int, bytes]]:
         """Return place, kind of period, its number, amount and text of each cell that is in use."""
     def clear(self, place: int, number: int, amount: int) -> None:
         """Take an amount off a cell, if it is in that period still. Raises ValueError."""
 
+class Share:
+    """That a budget is shared with other hosts. What this host may count is in `row` of the processes of the
+    table, which no process has."""
+
+    row: int
+
+    def __init__(self, row: int) -> None: ...
+    def note(self, number: int, elsewhere: int) -> None:
+        """Note what other hosts have been granted in a period."""
+
 class BudgetCell:
-    """One budget of one caller."""
+    """One budget of one caller. `share`: None if other hosts do not share it."""
+
+    share: Any
 
     def settle(self, day: int, month: int, taken: int, used: int) -> int:
         """Replace an amount that was taken in a day and a month by the one that was used."""
     def counted(self, day: int, month: int) -> int:
         """Return what is counted in the current period, or in the later one that the cell is in: the clock
         may have been set back."""
+    def counted_everywhere(self, day: int, month: int) -> int:
+        """Return `counted`, and what other hosts have been granted, as far as that is known."""
+    def state(self, day: int, month: int) -> tuple[int, int, int] | None:
+        """Return the number of the current period, what is counted in it, and what this host may count; None
+        if the cell is another budget's by now."""
+    def grant(self, number: int, change: int) -> int:
+        """Let this host count so much more in a period, or, below 0, take back at most so much that is not
+        counted. Return by how much it has changed."""
 
 def take_all(cells: tuple[BudgetCell, ...], amounts: tuple[int, ...], day: int, month: int) -> int:
     """Count an amount in each of some cells, or in none of them if one has no room left.
 
     Return 0, or 1 if one has reached its `warns_at`. Else nothing is counted: `LOST` if a cell is another
-    budget's by now and has to be claimed again, -1 - N if the cell at N has no room."""
+    budget's by now and has to be claimed again, -1 - N if the cell at N has no room, UNLEASED - N if
+    this host may not count so much in it yet."""

@@ -28,8 +28,9 @@ cdef extern from "budget_table.h":
         uint64_t*, const uint64_t*, uint64_t, uint64_t, int64_t
     ) noexcept nogil
     int64_t take "fastrpc_budget_take"(
-        Cell*, uint64_t*, uint64_t, uint64_t, uint64_t, uint64_t
+        Cell*, uint64_t*, const uint64_t*, uint64_t, uint64_t, uint64_t, uint64_t
     ) noexcept nogil
+    int64_t grant "fastrpc_budget_grant"(uint64_t*, const Cell*, uint64_t, int64_t) noexcept nogil
     void settle "fastrpc_budget_settle"(
         Cell*, uint64_t*, uint64_t, uint64_t, int64_t, int64_t
     ) noexcept nogil
@@ -42,6 +43,7 @@ HEAD_SIZE = 4096
 CELL_SIZE = sizeof(Cell)
 LONGEST_TEXT = TEXT_SIZE
 LOST = -(1 << 30)
+UNLEASED = -(1 << 20)
 LARGEST_AMOUNT = (<int64_t> 1 << (SHIFT - 1)) - 1
 
 
@@ -94,6 +96,7 @@ cdef class BudgetTable:
         int64_t limit,
         int64_t warns_at,
         bint reserves,
+        Share share=None,
     ):
         """Return the cell of a key, None if all are in use."""
         cdef uint64_t[2] numbers = [day, month]
@@ -114,6 +117,11 @@ cdef class BudgetTable:
         found.cell = &self.cells[place]
         if reserves and self.process >= 0:
             found.reserved = self.reserved + self.process * self.count + place
+        if share is not None:
+            if share.row >= self.processes:
+                raise ValueError(f"row: expected one of {self.processes}, got {share.row}")
+            found.share = share
+            found.granted = self.reserved + share.row * self.count + place
         memcpy(found.cell.text, <const char*> text, len(text))
         found.cell.size = <uint32_t> len(text)
         return found
@@ -141,12 +149,34 @@ cdef class BudgetTable:
         change(&cell.held, &cell.key, load(&cell.key), number, -amount)
 
 
+cdef class Share:
+    """That a budget is shared with other hosts (see budget_table.pyi)."""
+
+    cdef readonly size_t row
+    cdef int64_t number
+    cdef int64_t elsewhere
+
+    def __init__(self, size_t row):
+        self.row = row
+        self.number = -1
+
+    def note(self, int64_t number, int64_t elsewhere):
+        """Note what others have been granted in a period."""
+        self.number = number
+        self.elsewhere = elsewhere
+
+    cdef int64_t of_others(self, int64_t number) noexcept:
+        return self.elsewhere if self.number == number else 0
+
+
 cdef class BudgetCell:
     """One budget of one caller."""
 
     cdef BudgetTable table
     cdef Cell* cell
     cdef uint64_t* reserved
+    cdef uint64_t* granted       # NULL: it is not shared with other hosts
+    cdef readonly Share share
     cdef uint64_t key
     cdef bint is_month
     cdef int64_t limit
@@ -164,6 +194,33 @@ cdef class BudgetCell:
             return 0
         return 0 if held >> SHIFT < (month if self.is_month else day) else held & AMOUNT
 
+    def counted_everywhere(self, uint64_t day, uint64_t month):
+        """Return `counted`, and what other hosts have been granted, as far as that is known."""
+        cdef int64_t others = 0
+        if self.share is not None:
+            others = self.share.of_others(<int64_t> (month if self.is_month else day))
+        return self.counted(day, month) + others
+
+    def state(self, uint64_t day, uint64_t month):
+        """Return the current period, what is counted in it, and what is granted (see budget_table.pyi)."""
+        cdef uint64_t number = month if self.is_month else day
+        cdef uint64_t held = load(&self.cell.held)
+        cdef uint64_t granted = 0 if self.granted == NULL else load(self.granted)
+        if held == CLOSED or load(&self.cell.key) != self.key:
+            return None
+        number = max(number, held >> SHIFT)
+        return (
+            number,
+            held & AMOUNT if held >> SHIFT == number else 0,
+            granted & AMOUNT if granted >> SHIFT == number else 0,
+        )
+
+    def grant(self, uint64_t number, int64_t change):
+        """Let this host count so much more; return by how much it changed (see budget_table.pyi)."""
+        if self.granted == NULL or load(&self.cell.key) != self.key:
+            return 0
+        return grant(self.granted, self.cell, number, change)
+
 
 def take_all(tuple cells, tuple amounts, int64_t day, int64_t month):
     """Count an amount in each of some cells, or in none (see budget_table.pyi)."""
@@ -176,11 +233,19 @@ def take_all(tuple cells, tuple amounts, int64_t day, int64_t month):
     for at in range(len(cells)):
         each = <BudgetCell?> cells[at]
         total = take(
-            each.cell, each.reserved, each.key, month if each.is_month else day, amounts[at], each.limit
+            each.cell,
+            each.reserved,
+            each.granted,
+            each.key,
+            month if each.is_month else day,
+            amounts[at],
+            each.limit,
         )
         if total < 0:
             for before in range(at):
                 (<BudgetCell> cells[before]).settle(day, month, amounts[before], 0)
-            return LOST if total == -2 else -1 - at
+            return LOST if total == -2 else UNLEASED - at if total == -3 else -1 - at
+        if each.share is not None:
+            total += each.share.of_others(month if each.is_month else day)
         near |= total >= each.warns_at
     return near

@@ -3,9 +3,13 @@
 from cpython.buffer cimport Py_buffer
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+cdef class RateLimit
+
 cdef class RateTable:
     cdef Py_buffer view
     cdef size_t count
+
+    cdef int define(self, RateLimit found, str key, int64_t window_ns, int64_t count) except -1
 
 # The limit of one key.
 cdef class RateLimit:

@@ -16,7 +16,8 @@ typedef struct {
     uint64_t key;                         /* 0: free */
     int64_t until;                        /* when its window has passed, in nanoseconds of the monotonic clock */
     uint64_t slices[FASTRPC_SLICES + 1];  /* the slice's number in the upper half, its count in the lower */
-    uint64_t unused;                      /* a cell takes three cache lines */
+    uint64_t lease;                       /* of a leased limit: when it ends, in milliseconds, in the upper half; in the
+                                             lower what is left of it. A cell takes three cache lines */
 } fastrpc_window;
 
 /* Return the key's cell; NULL if all cells where it may be are in use. `count` is a power of two. */
@@ -92,6 +93,55 @@ static inline void fastrpc_window_give_back(fastrpc_window *cell, int64_t now, i
             }
         }
     }
+}
+
+/* A lease: so many requests, which another store has counted already, until its end. */
+
+static inline int fastrpc_lease_holds(uint64_t lease, int64_t now) {
+    return (uint32_t)lease != 0 && (int32_t)((uint32_t)(lease >> 32) - (uint32_t)(now / 1000000)) > 0;
+}
+
+/* Take one request of the lease: return whether there was one. */
+static inline int fastrpc_lease_take(fastrpc_window *cell, int64_t now) {
+    uint64_t found = __atomic_load_n(&cell->lease, __ATOMIC_ACQUIRE);
+    while (fastrpc_lease_holds(found, now)) {
+        if (__atomic_compare_exchange_n(&cell->lease, &found, found - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Add requests until `end`. If some are left of another lease, all end with the lease that ends first. */
+static inline void fastrpc_lease_add(fastrpc_window *cell, int64_t now, uint32_t count, int64_t end) {
+    uint64_t found = __atomic_load_n(&cell->lease, __ATOMIC_ACQUIRE);
+    for (;;) {
+        uint32_t until = (uint32_t)(end / 1000000), left = 0;
+        if (fastrpc_lease_holds(found, now)) {
+            left = (uint32_t)found;
+            if ((int32_t)((uint32_t)(found >> 32) - until) < 0) { until = (uint32_t)(found >> 32); }
+        }
+        if (__atomic_compare_exchange_n(&cell->lease, &found, ((uint64_t)until << 32) | (left + count), 0,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            break;
+        }
+    }
+    if (__atomic_load_n(&cell->until, __ATOMIC_ACQUIRE) < end) { __atomic_store_n(&cell->until, end, __ATOMIC_RELEASE); }
+}
+
+/* Give back one request, unless the lease has ended or has been collected. */
+static inline void fastrpc_lease_give_back(fastrpc_window *cell, int64_t now) {
+    uint64_t found = __atomic_load_n(&cell->lease, __ATOMIC_ACQUIRE);
+    while (found != 0 && (int32_t)((uint32_t)(found >> 32) - (uint32_t)(now / 1000000)) > 0) {
+        if (__atomic_compare_exchange_n(&cell->lease, &found, found + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            return;
+        }
+    }
+}
+
+/* End the lease; return what was left of it. */
+static inline uint32_t fastrpc_lease_end(fastrpc_window *cell) {
+    return (uint32_t)__atomic_exchange_n(&cell->lease, 0, __ATOMIC_ACQ_REL);
 }
 
 #endif

@@ -91,8 +91,8 @@ class Runtime(SharedState):
             self.plans.forget()
         self._forget_everywhere("tool")
 
-    def process_state(self) -> tuple[str, str] | None:
-        """Return the toolset that keeps something in its process, and what that is (docs/toolsets.md)."""
+    def process_state(self) -> dict[str, list[str]]:
+        """Return what tools keep in their process, each with the names of these tools (docs/toolsets.md)."""
         from fastrpc.loader import process_state
 
         self.load()

@@ -6,17 +6,19 @@
 What applies to all calls of a class of callers was decided when the policy was loaded. A call takes two
 dictionary look-ups and the counting of its rates, in compiled code (`CallGate`). Budgets add about 0.5 µs
 (`budgets`); rules about arguments, and refusals, add their own time. Calls that a person has to approve are
-deferred (`approvals`), as are those whose result has to state that a budget is nearly used up. Lists show
-each class what it may call; what they hide does not exist for the class.
+deferred (`approvals`), as are those whose result has to state that a budget is nearly used up, and those for
+which this server has to lease more of what servers share (`leases`). Lists show each class what it may call;
+what they hide does not exist for the class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
 from fastrpc._core.call_gate import CallGate
-from fastrpc._core.rate_limiter import RateLimit, RateTable
+from fastrpc._core.rate_limiter import LEASE, RateLimit, RateTable
 from fastrpc.errors import ResourceNotFound
 from fastrpc.guard.policy.budgets import CannotCount, OverBudget
 from fastrpc.guard.policy.config import DENY, Rate
@@ -28,6 +30,7 @@ from fastrpc.guard.refusals import (
     BudgetUnavailable,
     NotAllowed,
     RateExceeded,
+    RateUnavailable,
 )
 from fastrpc.protocol.versions import STATELESS
 
@@ -37,7 +40,8 @@ if TYPE_CHECKING:
     from fastrpc.callers import Caller
     from fastrpc.engine.list_filter import ListItem
     from fastrpc.guard.approvals.asking import CallToApprove
-    from fastrpc.guard.budgets.ledger import Account, Ledger
+    from fastrpc.guard.budgets.ledger import Account, LeaseNeeded, Ledger
+    from fastrpc.guard.leases.leasing import Leasing
     from fastrpc.server import Server
 
     Approve = Callable[[CallToApprove], Awaitable[dict[str, Any]]]
@@ -55,6 +59,10 @@ if TYPE_CHECKING:
 
 
 MOST_CALLERS = 4096
+RETRY_SECONDS = 1
+"""When a call that cannot be counted may be sent again."""
+MOST_ATTEMPTS = 20
+"""How often a call leases what other calls then use first."""
 BUDGET_KEY = "fastrpc/budget"
 """The key in a result's ``_meta`` for budgets that are nearly used up."""
 
@@ -83,7 +91,8 @@ class CallerEntry:
 class Guard:
     """A guard that applies a policy. `caller_of` returns the caller of a principal; `approve` asks a person,
     by default only by a form of the client (`approvals.asking.Approvals`). `rates` is shared by the workers
-    of a server; `ledger` counts budgets, and observes the server: a policy with budgets needs one.
+    of a server; `ledger` counts budgets, and observes the server: a policy with budgets needs one. `leasing`
+    leases what several servers share; None: this one counts alone.
     `on_refusal` is called with each refused call. With `is_recorded`, the decision is stored in calls that a
     rule about arguments has affected, or a person has approved (`CallInfo.decided`). With `durable`, every
     call waits until the decision about it is on disk."""
@@ -96,6 +105,7 @@ class Guard:
         approve: Approve | None = None,
         rates: RateTable | None = None,
         ledger: Ledger | None = None,
+        leasing: Leasing | None = None,
         on_refusal: Refused | None = None,
         is_recorded: bool = False,
         durable: Durable | None = None,
@@ -105,6 +115,7 @@ class Guard:
         self._approve = approve
         self._rates = rates or RateTable()
         self.ledger = ledger
+        self.leasing = leasing
         self._on_refusal = on_refusal
         self._is_recorded = is_recorded
         self._durable = durable
@@ -162,17 +173,12 @@ class Guard:
         if found is None or call.kind != "tool":
             found = self._decision(entry, call)
         decision, limits = found
-        for limit in limits:
-            wait = limit.take()
-            if wait:
-                for taken in limits[: limits.index(limit)]:
-                    taken.give_back()
-                error = _too_often(call.context.protocol_version, wait)
-                error.about, error.rate = decision.rates[limits.index(limit)]
-                raise self._refused(call, entry, decision.verdict, error)
-        if decision.is_plain:
-            return None
-        return self._decide_slowly(call, entry, decision)
+        at, wait = _take(limits)
+        if wait == LEASE:
+            return self._decide_leased(call, entry, decision, limits)
+        if wait:
+            raise self._refused(call, entry, decision.verdict, _too_often(call, decision, at, wait))
+        return None if decision.is_plain else self._decide_slowly(call, entry, decision)
 
     async def _decide_durably(self, call: CallInfo) -> None:
         assert self._durable is not None
@@ -189,7 +195,7 @@ class Guard:
         self, call: CallInfo, entry: CallerEntry, decision: Decision
     ) -> Awaitable[None] | None:
         if not decision.needs_judging:
-            return _at_once() if self._reserve(call, entry, decision, decision.verdict) else None
+            return self._reserve(call, entry, decision.verdict)
         target = CallTarget.of_call(call)
         verdict = self.policy.judge(decision, entry.caller, target, call.arguments)
         if verdict.action == DENY:
@@ -198,7 +204,7 @@ class Guard:
             return self._asked(call, entry, decision, verdict)
         if self._is_recorded and not verdict.says_the_same_as(decision.verdict):
             self._state(call, verdict)
-        return _at_once() if decision.budgets and self._reserve(call, entry, decision, verdict) else None
+        return self._reserve(call, entry, verdict) if decision.budgets else None
 
     async def _asked(self, call: CallInfo, entry: CallerEntry, decision: Decision, verdict: Verdict) -> None:
         from fastrpc.guard.approvals.asking import Approvals, CallToApprove
@@ -236,7 +242,7 @@ class Guard:
         if self._is_recorded:
             self._state(call, verdict, asked.approval)
         if decision.budgets:
-            self._reserve(call, entry, decision, verdict)
+            await (self._reserve(call, entry, verdict) or _at_once())
 
     def _check_again(self, call: CallInfo) -> None:
         """Evaluate the rules about arguments again, since hooks or middleware may have changed the arguments
@@ -275,31 +281,87 @@ class Guard:
         call.decided = {**(call.decided or {}), self: fields}
 
     def count_request(self, principal: str, version: str) -> None:
-        """Count a request that is not a call against its caller's rate. Raises RateExceeded."""
+        """Count a request that is not a call against its caller's rate. Raises RateExceeded. If servers share
+        rates, they count these requests separately: such a request does not wait for a lease."""
         entry = self.entry(principal)
         for about, rate in self._decision_for(entry.caller_class, CallTarget("request", "", None)).rates:
-            wait = self._limit(entry.caller, about, rate).take()
+            wait = self._own_limit(entry.caller, about, rate).take()
             if wait:
-                raise _too_often(version, wait)
+                raise _rate_exceeded(version, wait)
 
     # --- budgets ------------------------------------------------------------------------------------------
 
-    def _reserve(self, call: CallInfo, entry: CallerEntry, decision: Decision, verdict: Verdict) -> bool:
-        """Count a call against its budgets; return whether its result has to state that one is nearly used
-        up. Raises BudgetExceeded and BudgetUnavailable."""
+    def _reserve(
+        self, call: CallInfo, entry: CallerEntry, verdict: Verdict, attempt: int = 0
+    ) -> Awaitable[None] | None:
+        """Count a call against its budgets. Return an awaitable if one has to be leased first, or if the
+        result has to state that one is nearly used up. Raises BudgetExceeded and BudgetUnavailable."""
+        from fastrpc.guard.budgets.ledger import LeaseNeeded
+
         account = entry.accounts[call.name]
         try:
             is_near = account.reserve()
-        except OverBudget as error:
-            raise self._refused(call, entry, verdict, _over_budget(call, error)) from None
+        except LeaseNeeded as error:
+            return self._reserve_leased(call, entry, verdict, error, attempt)
+        except (OverBudget, CannotCount) as error:
+            raise self._refused(call, entry, verdict, _uncounted(call, error)) from None
+        if not is_near:
+            return None
+        channel: Any = call.context._channel
+        channel.request.result_meta = {BUDGET_KEY: account.near()}
+        return _at_once()
+
+    # --- what servers share -------------------------------------------------------------------------------
+
+    async def _decide_leased(
+        self, call: CallInfo, entry: CallerEntry, decision: Decision, limits: tuple[RateLimit, ...]
+    ) -> None:
+        """Decide about a call for which a rate has to be leased first. Raises GuardRefusal."""
+        try:
+            at, wait = await self._take_leased(limits)
         except CannotCount as error:
-            words = f"The budget cannot be counted: {error}"
-            refusal = BudgetUnavailable(words, call.context.protocol_version)
-            raise self._refused(call, entry, verdict, refusal) from None
-        if is_near:
-            channel: Any = call.context._channel
-            channel.request.result_meta = {BUDGET_KEY: account.near()}
-        return is_near
+            words = f"The rate cannot be counted: {error}"
+            unavailable = RateUnavailable(
+                words, call.context.protocol_version, retry_after_seconds=RETRY_SECONDS
+            )
+            raise self._refused(call, entry, decision.verdict, unavailable) from None
+        except BaseException:  # it is cancelled
+            self._expect("cancelled", call, entry)
+            raise
+        if wait:
+            raise self._refused(call, entry, decision.verdict, _too_often(call, decision, at, wait))
+        if not decision.is_plain:
+            await (self._decide_slowly(call, entry, decision) or _at_once())
+
+    async def _take_leased(self, limits: tuple[RateLimit, ...]) -> tuple[int, int]:
+        """Return what `_take` does, once enough is leased. Raises CannotCount."""
+        assert self.leasing is not None
+        for _ in range(MOST_ATTEMPTS):
+            at, wait = _take(limits)
+            if wait != LEASE:
+                return at, wait
+            leased: Any = limits[at]
+            share, now = leased.share, monotonic()
+            if now < share.denied_until:
+                return at, int((share.room_at - now) * 1e9)
+            await self.leasing.lease([(share, 1)])
+        raise CannotCount("other calls use what is leased")
+
+    async def _reserve_leased(
+        self, call: CallInfo, entry: CallerEntry, verdict: Verdict, needed: LeaseNeeded, attempt: int
+    ) -> None:
+        """Lease what a call needs of its budgets, and count it. Raises GuardRefusal."""
+        assert self.leasing is not None
+        try:
+            if attempt > MOST_ATTEMPTS:
+                raise CannotCount("other calls use what is leased")
+            await self.leasing.lease(needed.needs)
+        except CannotCount as error:
+            raise self._refused(call, entry, verdict, _uncounted(call, error)) from None
+        except BaseException:  # it is cancelled
+            self._expect("cancelled", call, entry)
+            raise
+        await (self._reserve(call, entry, verdict, attempt + 1) or _at_once())
 
     @staticmethod
     def _expect(outcome: str, call: CallInfo, entry: CallerEntry) -> None:
@@ -387,7 +449,8 @@ class Guard:
 
     def _decision(self, entry: CallerEntry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, CallTarget.of_call(call))
-        limits = tuple(self._limit(entry.caller, about, rate) for about, rate in decision.rates)
+        limit_of = self._own_limit if self.leasing is None else self._leased_limit
+        limits = tuple(limit_of(entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
             reserve = None
@@ -408,10 +471,14 @@ class Guard:
     def _decision_for(self, caller_class: CallerClass, target: CallTarget) -> Decision:
         return self.policy.decision(caller_class.caller, caller_class.key, target)
 
-    def _limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
-        return self._rates.limit(
-            f"{caller.counted_as}\0{tool}\0{rate.text}", rate.seconds * 1_000_000_000, rate.count
-        )
+    def _own_limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
+        name = f"{caller.counted_as}\0{tool}\0{rate.text}"
+        return self._rates.limit(name, rate.seconds * 1_000_000_000, rate.count)
+
+    def _leased_limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
+        assert self.leasing is not None
+        name = f"rate\0{caller.counted_as}\0{tool}\0{rate.text}"
+        return self.leasing.rate(name, rate.seconds, rate.count, self._rates)
 
     def _registry_changed(self) -> None:
         """Clear the decisions: a name may refer to something else now."""
@@ -498,12 +565,36 @@ def _why(call: CallInfo, verdict: Verdict) -> str:
     return f"{call.kind} {call.name} is not allowed{reason}{rule}"
 
 
-def _too_often(version: str, wait_ns: int) -> RateExceeded:
+def _take(limits: tuple[RateLimit, ...]) -> tuple[int, int]:
+    """Take one from each limit, and return 0, 0. If one has none, take nothing, and return its place and what
+    it returned: nanoseconds, or LEASE."""
+    for at, limit in enumerate(limits):
+        wait = limit.take()
+        if wait:
+            for taken in limits[:at]:
+                taken.give_back()
+            return at, wait
+    return 0, 0
+
+
+def _too_often(call: CallInfo, decision: Decision, at: int, wait_ns: int) -> RateExceeded:
+    error = _rate_exceeded(call.context.protocol_version, wait_ns)
+    error.about, error.rate = decision.rates[at]
+    return error
+
+
+def _rate_exceeded(version: str, wait_ns: int) -> RateExceeded:
     seconds = max(1, -(-wait_ns // 1_000_000_000))
     return RateExceeded(f"Rate limit exceeded; retry in {seconds} s", version, retry_after_seconds=seconds)
 
 
-def _over_budget(call: CallInfo, error: OverBudget) -> BudgetExceeded:
+def _uncounted(call: CallInfo, error: OverBudget | CannotCount) -> BaseException:
+    """Return the refusal of a call that cannot be counted against its budgets."""
+    version = call.context.protocol_version
+    if isinstance(error, CannotCount):
+        return BudgetUnavailable(
+            f"The budget cannot be counted: {error}", version, retry_after_seconds=RETRY_SECONDS
+        )
     from fastrpc.guard.budgets.ledger import facts
 
     found = facts(error.budget, error.used, error.resets_at)
@@ -511,7 +602,7 @@ def _over_budget(call: CallInfo, error: OverBudget) -> BudgetExceeded:
         message = "There is no room left to count the budgets of another caller"
     else:
         message = f"Budget exceeded: {error.budget.text}; it is reset at {found['resets_at']}"
-    return BudgetExceeded(message, call.context.protocol_version, **found)
+    return BudgetExceeded(message, version, **found)
 
 
 async def _at_once() -> None:

@@ -85,6 +85,14 @@ class BudgetUnavailable(GuardRefusal):
     reason = "budget_unavailable"
 
 
+class RateUnavailable(GuardRefusal):
+    """The call cannot be counted against its rates at present. `retry_after_seconds` is in ``data``."""
+
+    session_code = -32005
+    stateless_code = 503
+    reason = "rate_unavailable"
+
+
 class RateExceeded(GuardRefusal):
     """The caller calls too often. `retry_after_seconds` is in the error's ``data``; `rate` is the exceeded
     rate, and `about` the tool that it applies to, "" for all."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
+    from fastrpc.guard.leases.leasing import Leasing
     from fastrpc.server import Server
     from fastrpc.storage.database import Database
     from fastrpc.transports.http.issuers import PrincipalOf
@@ -74,6 +75,8 @@ class GuardedServing:
         self.token_sources: list[TokenSource] = []
         """The sources that check tokens over HTTP; `guarded` fills it, in the process that serves."""
         self._url = database_url(self.config)
+        default = "database" if self._url.startswith("postgres") else "host"
+        self._leases = (self.config.counts_in or default) == "database"
         is_there = bool(self._url) or os.path.exists(GUARD.default_path)
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
@@ -126,6 +129,7 @@ class GuardedServing:
             callers.of,
             approve=lambda asked: approvals()(asked),
             rates=self.rates,
+            leasing=leasing_from(database) if self._leases else None,
             on_refusal=None if audit is None else audit.refused,
             is_recorded=audit is not None,
             durable=None if audit is None else audit.durable,
@@ -268,7 +272,7 @@ def count_budgets(guard: Guard, server: Server, config: GuardConfig) -> None:
         return
     from fastrpc.guard.budgets.ledger import Ledger
 
-    guard.ledger = Ledger(opened_budgets())
+    guard.ledger = Ledger(opened_budgets(), leasing=guard.leasing)
     server.observe(guard.ledger)
     server.runtime.spending.append(guard.ledger.spend)
 
@@ -311,6 +315,13 @@ def tokens_of(database: GuardDatabase) -> TokenDirectory:
         return TokenDirectory(database.open())
     except StorageError as error:
         raise UsageError(str(error)) from None
+
+
+def leasing_from(database: GuardDatabase) -> Leasing:
+    """Return what leases rates and budgets from a database."""
+    from fastrpc.guard.leases.leasing import Leasing
+
+    return Leasing(database.open)
 
 
 def audit_for(config: GuardConfig) -> CallAudit | None:

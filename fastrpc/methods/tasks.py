@@ -381,7 +381,10 @@ def _error_of(error: dict[str, Any]) -> ProtocolError:
 
 def _no_task(error: FastrpcError) -> ProtocolError:
     """Return the error for a task that cannot be created, read or changed now."""
-    return Overloaded(f"Server busy: tasks cannot be stored now ({error}); try again later")
+    seconds = getattr(error, "retry_after_seconds", None)  # of an error of the database
+    when = "later" if seconds is None else f"in {seconds} s"
+    data = None if seconds is None else {"retry_after_seconds": seconds}
+    return Overloaded(f"Server busy: tasks cannot be stored now ({error}); try again {when}", data)
 
 
 # --- pages ----------------------------------------------------------------------------------------------

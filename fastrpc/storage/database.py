@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from sqlalchemy.engine import Connection, Engine
+    from sqlalchemy.engine import URL, Connection, Engine
 
 IMMEDIATE = "fastrpc_immediate"
 MIGRATION_LOCK = 0x66727063_67756172
@@ -78,6 +78,11 @@ class Database:
         return self._place.shown
 
     @property
+    def url(self) -> URL:
+        """The whole URL, with its secrets: the same for all kinds in one database."""
+        return self._place.url
+
+    @property
     def path(self) -> str:
         """SQLite's file, "" for another database."""
         return self._place.path
@@ -91,9 +96,9 @@ class Database:
         return self._transaction(True)
 
     @contextmanager
-    def listening(self, channel: str) -> Iterator[Any]:
-        """A separate connection to PostgreSQL that listens to a channel. Raises StorageError, and psycopg's
-        errors."""
+    def listening(self) -> Iterator[Any]:
+        """A separate connection to PostgreSQL, psycopg's, for LISTEN (`notifications`). Raises StorageError,
+        and psycopg's errors."""
         try:
             connection = self._engine.raw_connection()
         except SQLAlchemyError as error:
@@ -102,7 +107,6 @@ class Database:
         connection.detach()
         try:
             driver.autocommit = True
-            driver.execute(f'LISTEN "{channel}"')
             yield driver
         finally:
             driver.close()

@@ -24,6 +24,8 @@ class LibraryMissing(StorageError):
 class DatabaseUnavailable(StorageError):
     """The database cannot be reached, read or written at present; a later attempt may succeed."""
 
+    retry_after_seconds = 5
+
 
 class DatabaseDamaged(StorageError):
     """The file is not a database, or its content is damaged. It was not changed."""

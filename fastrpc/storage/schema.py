@@ -78,6 +78,17 @@ alone (`fastrpc.guard.approvals.binding`). `arguments`, `edited_arguments`, `sch
 `prefix` are JSON, `extra_params` JSON or empty. `rest_digests` maps the name of each text argument to the
 digest of all other arguments. `approvers` are separated by line feeds."""
 
+limits = sa.Table(
+    "fastrpc_limits",
+    metadata,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("counts", sa.Text, nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+    sa.Index("fastrpc_limits_expiry", "expires_at"),
+)
+"""`key` is a digest of caller, tool and limit. `counts` is JSON: by the number of a stretch of time, what has
+been granted in it (`fastrpc.guard.leases.store`)."""
+
 changes = sa.Table(
     "fastrpc_changes",
     metadata,

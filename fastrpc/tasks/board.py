@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from fastrpc.tasks.changes import Listener
+    from fastrpc.storage.notifications import Subscription
     from fastrpc.tasks.run import WaitingRequest
     from fastrpc.tasks.self_call import TaskServer
 
@@ -64,7 +64,7 @@ class TaskBoard:
         self._runs: dict[str, TaskRun] = {}
         self._rows = TaskRows(self._begin_turns)
         self._turns: asyncio.Task[None] | None = None
-        self._listener: Listener | None = None
+        self._listener: Subscription | None = None
         self._woken = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -107,7 +107,8 @@ class TaskBoard:
         if is_left:
             record = record._replace(worker="", lease_until=0.0, runs=0)
         run = TaskRun(self, record, params, waiting, after_seconds, required)
-        if request.version == STATELESS and not is_left:
+        is_first = is_left or (required and not after_seconds)  # its task is created before it runs
+        if request.version == STATELESS and not is_first:
             run.begin()
         else:
             run.begin_as_task()

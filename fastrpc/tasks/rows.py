@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, TypeVar
 
-    from fastrpc.tasks.changes import Listener
+    from fastrpc.storage.notifications import Subscription
 
     Value = TypeVar("Value")
 
@@ -35,13 +35,13 @@ class TaskRows:
     def is_open(self) -> bool:
         return self._journal is not None
 
-    def listen(self, heard: Callable[[str, str], object]) -> Listener | None:
+    def listen(self, heard: Callable[[str, str], object]) -> Subscription | None:
         """Have changes of other processes heard, on a thread, where the database tells of them."""
         if self._journal is None or self._journal.database.path:
             return None
-        from fastrpc.tasks.changes import Listener
+        from fastrpc.tasks.changes import listen
 
-        return Listener(self._journal.database, heard)
+        return listen(self._journal.database, heard)
 
     async def do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
         """Run a function of `store` in a transaction, and return its value once that is committed. Raises

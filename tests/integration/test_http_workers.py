@@ -32,7 +32,11 @@ from support.http_client import (
     request,
     stateless_request,
 )
+from support.http_server import HttpProcess
 from support.waiting import SECONDS, eventually
+
+from fastrpc import Client
+from fastrpc.settings import switch
 
 TOOLS = (
     """
@@ -486,15 +490,16 @@ def test_the_second_signal_hurries_all_workers(tmp_path: Any) -> None:
     [
         [],
         ["fastrpc.tools.agent"],
-        ["own.py", "fastrpc.tools.agent.plan_mode"],
-        ["fastrpc.tools.agent.bash"],
+        ["fastrpc.tools.agent.plan_mode"],
         ["own.py:app"],
     ],
 )
-def test_the_agents_tools_are_for_one_worker(tmp_path: Any, targets: list[str]) -> None:
+def test_the_agents_tools_that_keep_state_in_their_process_are_for_one_worker(
+    tmp_path: Any, targets: list[str]
+) -> None:
     (tmp_path / "own.py").write_text(
-        "import fastrpc.tools.agent.task_manager\nfrom fastrpc import Server\n"
-        "app = Server('own')\napp.include(fastrpc.tools.agent.task_manager)\n"
+        "import fastrpc.tools.agent.plan_mode\nfrom fastrpc import Server\n"
+        "app = Server('own')\napp.include(fastrpc.tools.agent.plan_mode)\n"
     )
     done = subprocess.run(
         [sys.executable, "-m", "fastrpc", "serve", *targets, "--http", "127.0.0.1:0", "--workers", "2"],
@@ -505,12 +510,38 @@ def test_the_agents_tools_are_for_one_worker(tmp_path: Any, targets: list[str]) 
         timeout=SECONDS,
     )
     assert done.returncode == 2
-    assert "http: workers: the tools of fastrpc.tools.agent keep programs and plan mode" in done.stderr
-    assert done.stderr.count("\n") == 1
+    programs = "running programs (Bash, BackgroundBash, ReadBgOutput, ListBgTasks, KillBgTask)"
+    everything = {programs, "plans (PlanMode)", "callbacks (SetCallback)"}
+    expected = {"plans (PlanMode)"} if "own.py:app" in targets or "plan" in "".join(targets) else everything
+    start, _, rest = done.stderr.partition("each process would have its own ")
+    kept, _, advice = rest.partition(", and the next call may come to another one: ")
+    assert (start, set(kept.split("; "))) == ("fastrpc: http: workers: ", expected)
+    assert advice == "serve these tools with one worker, or leave them out\n"
 
 
-@pytest.mark.parametrize("how", ["app.include(shop.basket)", "app.mount(inner, 'in')"])
-def test_a_toolset_may_say_that_it_is_for_one_worker(tmp_path: Any, how: str) -> None:
+def test_workers_serve_the_agents_tools_that_keep_nothing_in_their_process(tmp_path: Any) -> None:
+    """What one worker has stored, the other one shows: each call has a new connection, to either of them."""
+    kept = ("Bash", "BackgroundBash", "ReadBgOutput", "ListBgTasks", "KillBgTask", "PlanMode", "SetCallback")
+    variables = {**environment(), "FASTRPC_STATE_DIR": str(tmp_path / "state")}
+    del variables["FASTRPC_TOKEN"]
+    variables |= {switch("TOOL_", name): "0" for name in kept}
+    options = ("--http", "127.0.0.1:0", "--no-auth", "--workers", "2")
+    with HttpProcess("serve", *options, folder=tmp_path, environment=variables) as process:
+        answers = []
+        for number in range(10):
+            with Client.sync(f"http://127.0.0.1:{process.port}/mcp") as client:
+                names = {tool.name for tool in client.list_tools()}
+                client.call_tool("TaskManager", {"action": "create", "text": f"task {number}"})
+                answers.append(client.call_tool("TaskManager", {"action": "list"}).text)
+    assert names == {"ReadImage", "ReadDocs", "WebSearch", "TaskManager", "AskUserQuestion", "InvokeSkill"}
+    for number, answer in enumerate(answers):
+        assert all(f"task {earlier}" in answer for earlier in range(number + 1))
+
+
+@pytest.mark.parametrize(
+    ("how", "tool"), [("app.include(shop.basket)", "put"), ("app.mount(inner, 'in')", "in_put")]
+)
+def test_a_toolset_may_say_that_it_is_for_one_worker(tmp_path: Any, how: str, tool: str) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").write_text('PROCESS_STATE = "baskets"\n')
     (tmp_path / "shop" / "basket.py").write_text("from fastrpc import tool\n\n@tool\ndef put(): ...\n")
@@ -529,8 +560,8 @@ def test_a_toolset_may_say_that_it_is_for_one_worker(tmp_path: Any, how: str) ->
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "fastrpc: http: workers: the tools of shop keep baskets in their own process, and the next call may "
-        "come to another one: serve them with one worker\n"
+        f"fastrpc: http: workers: each process would have its own baskets ({tool}), and the next call may "
+        "come to another one: serve these tools with one worker, or leave them out\n"
     )
 
 

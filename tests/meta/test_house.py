@@ -185,6 +185,7 @@ LAYERS = {
     **numbered("fastrpc.guard.policy", 70),
     **numbered("fastrpc.guard.approvals", 74),
     **numbered("fastrpc.guard.budgets", 71),
+    **numbered("fastrpc.guard.leases", 71),
     **numbered("fastrpc.guard", 76),
     "fastrpc.guard.refusals": 73,
     "fastrpc.guard.times": 60,

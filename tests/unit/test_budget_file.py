@@ -23,7 +23,7 @@ from fastrpc._core.budget_table import (
     size_of,
     take_all,
 )
-from fastrpc.guard.budgets.file import CELLS, PROCESSES, BudgetFile, BudgetFileError
+from fastrpc.guard.budgets.file import CELLS, GRANTS, PROCESSES, BudgetFile, BudgetFileError
 from fastrpc.guard.budgets.ledger import FIRST, Ledger, parts_of
 from fastrpc.guard.policy import budgets as measures
 from fastrpc.guard.policy.budgets import Budget
@@ -138,7 +138,7 @@ def test_a_process_more_than_there_are_places_for_is_refused(tmp_path: Path) -> 
     child = os.fork()
     if child == 0:
         with open(path, "r+b") as held:
-            lockf(held, LOCK_EX, PROCESSES - 1, 2)  # all places but the first
+            lockf(held, LOCK_EX, GRANTS - 1, 2)  # all places but the first
             os.write(writing, b"x")
             time.sleep(60)
             os._exit(0)
@@ -149,7 +149,7 @@ def test_a_process_more_than_there_are_places_for_is_refused(tmp_path: Path) -> 
             try:
                 BudgetFile(path)
             except BudgetFileError as error:
-                os._exit(0 if f"{PROCESSES} processes use it" in str(error) else 2)
+                os._exit(0 if f"{GRANTS} processes use it" in str(error) else 2)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]) == 0
     finally:

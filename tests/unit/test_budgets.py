@@ -431,7 +431,8 @@ def test_calls_are_refused_and_others_served_while_a_stopped_process_holds_the_l
         os.waitpid(child, os.WUNTRACED)
         for version, code in ((LATEST_SESSION_VERSION, -32005), (STATELESS, 503)):
             refused, served = counted.calls(ORDER, SEARCH, version=version)
-            assert (refused.code, refused.data) == (code, {"reason": "budget_unavailable"})
+            data = {"reason": "budget_unavailable", "retry_after_seconds": 1}
+            assert (refused.code, refused.data) == (code, data)
             assert "another process holds the lock of the budgets file" in str(refused)
             assert served.text == "found x"
         (record,) = caplog.records

@@ -29,9 +29,6 @@ __all__ = [  # noqa: RUF022
     "set_callback",
 ]
 
-PROCESS_STATE = "programs and plan mode"
-"""The tools that keep state in their process: several workers must not serve them (docs/toolsets.md)."""
-
 ATTACHED = {"InvokeSkill": "invoke_skill", "PlanMode": "plan_mode", "SetCallback": "set_callback"}
 """The tools with background work: watching folders of skills, resuming a plan, firing callbacks."""
 

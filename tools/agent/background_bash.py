@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 else:
     from fastrpc.typing_forms import Annotated
 
+PROCESS_STATE = "running programs"
+
 
 @tool(name="BackgroundBash", effect="exec")
 async def background_bash(command: Annotated[str, "The bash command to execute"], ctx: Context) -> ToolResult:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 else:
     from fastrpc.typing_forms import Annotated
 
+PROCESS_STATE = "running programs"
 DEFAULT_MS = 30_000
 LONGEST_MS = 600_000
 

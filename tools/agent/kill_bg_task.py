@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 else:
     from fastrpc.typing_forms import Annotated
 
+PROCESS_STATE = "running programs"
+
 
 @tool(name="KillBgTask", effect="exec")
 async def kill_bg_task(task_id: Annotated[int, "The task ID to kill"], ctx: Context) -> ToolResult:

@@ -7,6 +7,8 @@ from fastrpc import Context, ToolResult, tool
 from . import _tasks
 from ._result import result
 
+PROCESS_STATE = "running programs"
+
 
 @tool(name="ListBgTasks", effect="read", run="inline")
 def list_bg_tasks(ctx: Context) -> ToolResult:

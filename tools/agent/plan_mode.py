@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 else:
     from fastrpc.typing_forms import Annotated, Literal
 
+PROCESS_STATE = "plans"
 TEXT_CHARACTERS = 4096
 FREE = ("PlanMode", "AskUserQuestion")
 REFUSED = {"write": "changes things", "exec": "executes things"}

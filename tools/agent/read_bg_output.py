@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 else:
     from fastrpc.typing_forms import Annotated
 
+PROCESS_STATE = "running programs"
 PAGE = 160 * 1024  # bytes; more than a result can show
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 else:
     from fastrpc.typing_forms import Annotated, Literal
 
+PROCESS_STATE = "callbacks"
 LONGEST_SECONDS = 3600
 REPEATS = 20
 REPEATS_AT_MOST = 1_000_000_000

@@ -29,9 +29,12 @@ from fastrpc.guard.callers.token_text import ID_CHARACTERS, ID_LENGTH
 from fastrpc.guard.policy import risks
 from fastrpc.redaction import MASK, masked
 from fastrpc.storage.database import Database
+from fastrpc.storage.notifications import notify
 from fastrpc.storage.schema import approvals, note_change
 
 TOPIC = "approvals"
+CHANNEL = "fastrpc_approvals"
+"""PostgreSQL's channel with the ids of approvals that have changed."""
 PREFIX = "ap_"
 WAITING, APPROVED, REJECTED, USED, EXPIRED, VOID = STATES = (
     "waiting",
@@ -503,6 +506,7 @@ def _change(connection: Connection, approval_id: str, states: list[str], **value
     changed: bool = connection.execute(update(approvals).where(*is_there).values(**values)).rowcount == 1
     if changed:
         note_change(connection, TOPIC)
+        notify(connection, CHANNEL, approval_id)
     return changed
 
 

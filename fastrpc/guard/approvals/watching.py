@@ -1,8 +1,9 @@
 """Notices decisions about approvals that other processes write to the database.
 
-While calls wait, one task reads the change number of the topic twice a second, and the states of the
-approvals that they wait for when it has changed. Each waiting call is a future. All database access runs on
-one thread, so the event loop never waits for a disk.
+While calls wait, one task reads the change number of the topic twice a second, and at once when PostgreSQL
+notifies this process of a change. When the number has changed, it reads the states of the approvals that
+calls wait for. Each waiting call is a future. All database access runs on one thread, so the event loop never
+waits for a disk.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from fastrpc import diagnostics
-from fastrpc.guard.approvals.store import TOPIC, WAITING, ApprovalStore
+from fastrpc.guard.approvals.store import CHANNEL, TOPIC, WAITING, ApprovalStore
 from fastrpc.storage.database import Database
 from fastrpc.storage.errors import StorageError
+from fastrpc.storage.notifications import Subscription, listen
 from fastrpc.storage.schema import change_number
 
 Value = TypeVar("Value")
@@ -37,6 +39,7 @@ class ApprovalWatcher:
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fastrpc-approvals")
         self._number = STALE
+        self._woken = asyncio.Event()
 
     async def run(self, function: Callable[..., Value], *arguments: Any) -> Value:
         """Call a function on the database's thread, and return what it returns."""
@@ -62,18 +65,45 @@ class ApprovalWatcher:
 
     async def _poll(self) -> None:
         trouble = ""
-        while self._waiting:
-            try:
-                for approval_id in await self._decided():
-                    for future in self._waiting.pop(approval_id, ()):
-                        if not future.done():
-                            future.set_result(None)
-                trouble = ""
-            except StorageError as error:  # the calls continue to wait
-                if str(error) != trouble:
-                    trouble = str(error)
-                    diagnostics.write("error", f"decisions about approvals cannot be read: {trouble}")
-            await asyncio.sleep(POLL_SECONDS)
+        listening = None if self._database.path else self._listen()
+        try:
+            while self._waiting:
+                self._woken.clear()
+                try:
+                    for approval_id in await self._decided():
+                        for future in self._waiting.pop(approval_id, ()):
+                            if not future.done():
+                                future.set_result(None)
+                    trouble = ""
+                except StorageError as error:  # the calls continue to wait
+                    if str(error) != trouble:
+                        trouble = str(error)
+                        diagnostics.write("error", f"decisions about approvals cannot be read: {trouble}")
+                await self._sleep()
+        finally:
+            if listening is not None:
+                listening.end()
+
+    def _listen(self) -> Subscription:
+        """Wake the task when PostgreSQL notifies this process of a change, while calls wait."""
+        loop = asyncio.get_running_loop()
+
+        def heard(approval_id: str) -> None:
+            if approval_id in self._waiting:
+                wake()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(self._woken.set)
+
+        return listen(self._database, CHANNEL, heard, wake)
+
+    async def _sleep(self) -> None:
+        """Return after `POLL_SECONDS`, or when this process is notified of a change."""
+        waking = asyncio.ensure_future(self._woken.wait())
+        try:
+            await asyncio.wait({waking}, timeout=POLL_SECONDS)
+        finally:
+            waking.cancel()
 
     async def _decided(self) -> list[str]:
         """Return the approvals that no longer wait, if anything has changed since the last call."""

@@ -21,12 +21,12 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, lockf
+from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, lockf
 from mmap import mmap
 from time import monotonic, sleep
 from zlib import crc32
 
-from fastrpc._core.budget_table import CELL_SIZE, BudgetCell, BudgetTable, size_of
+from fastrpc._core.budget_table import CELL_SIZE, BudgetCell, BudgetTable, Share, size_of
 from fastrpc.errors import UsageError
 from fastrpc.guard.policy.budgets import PERIODS, Budget, CannotCount
 from fastrpc.regular_files import create_file, is_trusted, open_regular
@@ -37,6 +37,9 @@ MAGIC = b"fRPCbudg"
 VERSION = 1
 CELLS = 16_384
 PROCESSES = 64
+GRANTS = PROCESSES - 1
+"""The row of the table that no process has: what this host may count of budgets that hosts share. Each
+process has a shared lock on its byte, so that a former version, which takes it for a process's, leaves it."""
 PIECE = 1024 * 1024
 LOCK_SECONDS, LOCK_SECONDS_AFTER_A_FAILURE, PAUSE_SECONDS = 1.0, 0.02, 0.001
 """How long to wait for the lock of claims, which is held for some 10 ms at most."""
@@ -95,10 +98,18 @@ class BudgetFile:
             lockf(self._descriptor, LOCK_UN, 1, _BYTE_OF_OPENING)
 
     def claim(
-        self, key: str, text: bytes, budget: Budget, day: int, month: int, is_estimate: bool
+        self,
+        key: str,
+        text: bytes,
+        budget: Budget,
+        day: int,
+        month: int,
+        is_estimate: bool,
+        share: Share | None = None,
     ) -> BudgetCell | None:
         """Return the cell of a budget, None if all are in use. `key` identifies it, `text` is for people. An
-        estimate is given back if the process is killed. Raises CannotCount."""
+        estimate is given back if the process is killed. `share`: that of a budget that hosts share. Raises
+        CannotCount."""
         with self.claiming():
             return self.table.claim(
                 key,
@@ -109,6 +120,7 @@ class BudgetFile:
                 budget.limit,
                 budget.warns_at,
                 is_estimate,
+                share,
             )
 
     def close(self) -> None:
@@ -116,10 +128,11 @@ class BudgetFile:
         os.close(self._descriptor)
 
     def _take_place(self) -> int:
-        for place in range(PROCESSES):
+        lockf(self._descriptor, LOCK_SH | LOCK_NB, 1, _BYTE_OF_PROCESSES + GRANTS)
+        for place in range(GRANTS):
             if self._take_lock(_BYTE_OF_PROCESSES + place):
                 return place
-        raise ValueError(f"{PROCESSES} processes use it already, which is the maximum")
+        raise ValueError(f"{GRANTS} processes use it already, which is the maximum")
 
     def _take_lock(self, byte: int) -> bool:
         try:
@@ -133,7 +146,7 @@ class BudgetFile:
     def _recover(self, own: int) -> None:
         """Give back the reservations of processes that have ended."""
         self.table.recover(own)
-        for place in range(PROCESSES):
+        for place in range(GRANTS):
             if place != own and self._take_lock(_BYTE_OF_PROCESSES + place):
                 self.table.recover(place)
                 lockf(self._descriptor, LOCK_UN, 1, _BYTE_OF_PROCESSES + place)

@@ -18,6 +18,9 @@ If a process is killed, the estimates of its running calls are given back when t
 file; the calls themselves remain counted, since they had begun. A ledger uses four functions of a store,
 which another store than `BudgetFile` must have: `claim`, which returns a cell, `take_all`, and `settle` and
 `counted` of a cell.
+
+If hosts share budgets (`fastrpc.guard.leases`), this host counts at most what it has leased. `reserve` raises
+LeaseNeeded when that is used up.
 """
 
 from __future__ import annotations
@@ -25,17 +28,22 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from threading import Lock
-from time import time
-from typing import Any
+from time import monotonic, time
+from typing import Any, NoReturn
 
 from fastrpc import diagnostics
-from fastrpc._core.budget_table import LARGEST_AMOUNT, LONGEST_TEXT, LOST, BudgetCell, take_all
+from fastrpc._core.budget_table import LARGEST_AMOUNT, LONGEST_TEXT, LOST, UNLEASED, BudgetCell, take_all
 from fastrpc._core.recorder import CallRecord
 from fastrpc.guard.budgets import periods
-from fastrpc.guard.budgets.file import BudgetFile
+from fastrpc.guard.budgets.file import GRANTS, BudgetFile
 from fastrpc.guard.policy.budgets import BYTES, COST, MILLION, MONTH, SECONDS, Budget, CannotCount, OverBudget
 from fastrpc.guard.policy.decisions import BudgetOfCall
 from fastrpc.guard.times import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.guard.leases.leasing import Leasing
+    from fastrpc.guard.leases.shares import BudgetShare
 
 Reservation = tuple[tuple[BudgetOfCall, ...], tuple[BudgetCell, ...], tuple[int, ...], int, int]
 """Budgets, their cells, the amount that was reserved in each, the day and the month."""
@@ -48,6 +56,14 @@ MOST_WAITING = 4096
 REFUSED, CANCELLED = "refused", "cancelled"
 NOT_GUARDED = ("invalid", "unknown")
 """Outcomes of calls that have not reached the guard."""
+
+
+class LeaseNeeded(Exception):
+    """This host has to lease so much of these shares first."""
+
+    def __init__(self, needs: list[tuple[BudgetShare, int]]) -> None:
+        super().__init__()
+        self.needs = needs
 
 
 class Account:
@@ -89,7 +105,7 @@ class Account:
 
     def reserve(self) -> bool:
         """Reserve for a call that is about to run; return whether a budget is nearly used up. Raises
-        OverBudget and CannotCount."""
+        OverBudget, LeaseNeeded and CannotCount."""
         ledger = self._ledger
         now = ledger.clock()
         if not ledger.begins <= now < ledger.ends:
@@ -120,7 +136,7 @@ class Account:
     def _take_slowly(
         self, found: int, amounts: tuple[int, ...], day: int, month: int
     ) -> tuple[tuple[BudgetCell, ...], int]:
-        """Reserve when the budgets' cells may have changed. Raises OverBudget and CannotCount."""
+        """Reserve when the cells may have changed. Raises OverBudget, LeaseNeeded and CannotCount."""
         while found == LOST:
             cells = []
             for about, budget, fixed in self._budgets:
@@ -138,11 +154,30 @@ class Account:
                 for unit in {budget.unit for _, budget, _ in self._budgets if budget.measure == COST}
             }
             found = take_all(self._cells, amounts, day, month)
+        if LOST < found <= UNLEASED:
+            self._lease(UNLEASED - found, amounts, day, month)
         if found < 0:
-            budget = self._budgets[-1 - found][1]
-            used = self._cells[-1 - found].counted(day, month)
-            raise OverBudget(budget, used, self._ledger.ends_at(budget))
+            raise self._over(-1 - found, day, month)
         return self._cells, found
+
+    def _over(self, at: int, day: int, month: int) -> OverBudget:
+        budget = self._budgets[at][1]
+        used = self._cells[at].counted_everywhere(day, month)
+        return OverBudget(budget, used, self._ledger.ends_at(budget))
+
+    def _lease(self, at: int, amounts: tuple[int, ...], day: int, month: int) -> NoReturn:
+        """Raise LeaseNeeded for the budget at a place, and those after it that need it, too; OverBudget if
+        all of it is leased."""
+        needs = []
+        for place in range(at, len(self._cells)):
+            share, state = self._cells[place].share, self._cells[place].state(day, month)
+            if share is None or state is None or state[1] + amounts[place] <= state[2]:
+                continue
+            if monotonic() < share.denied_until:
+                raise self._over(place, day, month)
+            share.days = day, month
+            needs.append((share, amounts[place]))
+        raise LeaseNeeded(needs)
 
     def spend(self, unit: str, amount: int, total: int, is_first: bool) -> None:
         """Count what a call has spent, `total` in this unit so far. `is_first`: the call's record will give
@@ -167,7 +202,7 @@ class Account:
         ledger = self._ledger
         found = []
         for (_, budget, _), cell in zip(self._budgets, self._cells, strict=True):
-            used = cell.counted(ledger.day, ledger.month)
+            used = cell.counted_everywhere(ledger.day, ledger.month)
             if used >= budget.warns_at:
                 found.append(facts(budget, used, ledger.ends_at(budget)))
         return found
@@ -237,10 +272,14 @@ def facts(budget: Budget, used: int | None, resets_at: int) -> dict[str, Any]:
 class Ledger:
     """The accounts of a server, in a file. An observer of calls: it settles them by their records.
 
-    `day` and `month` are the current numbers, valid while the clock is in ``[begins, ends)``."""
+    `day` and `month` are the current numbers, valid while the clock is in ``[begins, ends)``. `leasing`
+    leases what hosts share; None: this host counts alone."""
 
-    def __init__(self, file: BudgetFile, clock: Callable[[], float] = time) -> None:
+    def __init__(
+        self, file: BudgetFile, clock: Callable[[], float] = time, leasing: Leasing | None = None
+    ) -> None:
         self._file = file
+        self._leasing = leasing
         self.clock = clock
         self.turn(clock())
         self._accounts: dict[tuple[str, str], Account] = {}
@@ -280,14 +319,17 @@ class Ledger:
         back if the process is killed. Raises CannotCount, which is logged once, too."""
         key = "\0".join((caller, about, budget.unit, budget.period))
         text = text_of(caller, about, budget.text)
+        share = None if self._leasing is None else self._leasing.budget(f"budget\0{key}", budget, GRANTS)
         try:
-            found = self._file.claim(key, text, budget, self.day, self.month, is_estimate)
+            found = self._file.claim(key, text, budget, self.day, self.month, is_estimate, share)
         except CannotCount as error:
             if not self._is_locked:
                 self._is_locked = True
                 diagnostics.write("error", f"guard: {error}: calls with an unknown count are refused")
             raise
         self._is_locked = False
+        if share is not None:
+            share.cell, share.days = found, (self.day, self.month)
         if found is None and not self._is_full:
             self._is_full = True
             diagnostics.write("error", "guard: the budgets file is full: other callers are refused")

@@ -86,7 +86,7 @@ class OverBudget(Exception):
 
 
 class CannotCount(Exception):
-    """A call cannot be counted at present, independently of what is left of its budget."""
+    """A call cannot be counted at present, independently of what is left of its rate or budget."""
 
 
 def _measure(unit: str, costs: Container[str] | None) -> tuple[int, int]:

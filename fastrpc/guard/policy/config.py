@@ -129,6 +129,8 @@ class GuardConfig:
         self.hides: bool = take("hide", sections.flag, True)
         self.every_caller: Rate | None = take("rate", Rate, None)
         self.counts_requests: bool = take("requests", sections.one_of("calls", "all"), "calls") == "all"
+        self.counts_in: str = take("count_in", sections.one_of("host", "database"), "")
+        """Where rates and budgets are counted; "": in the database if that is PostgreSQL."""
         self.costs: list[tuple[Patterns, Mapping[str, int]]] = _by_name(root.table("costs"), budgets.cost)
         self.expose = Grant(root.table("expose"))
         self.classes = {name: Grant(each) for name, each in root.named_sections("classes")}

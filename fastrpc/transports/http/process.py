@@ -80,11 +80,11 @@ def serve(
     """
     if group is not None:
         declared = server.runtime.process_state()
-        if declared is not None:
-            toolset, kept = declared
+        if declared:
+            kept = "; ".join(f"{what} ({', '.join(names)})" for what, names in declared.items())
             raise UsageError(
-                f"http: workers: the tools of {toolset} keep {kept} in their own process, and the next call "
-                "may come to another one: serve them with one worker"
+                f"http: workers: each process would have its own {kept}, and the next call may come to "
+                "another one: serve these tools with one worker, or leave them out"
             )
     with _recording(server, settings) as access:
 
