@@ -109,6 +109,7 @@ class ToolOptions(_Titled, total=False):
     risk: Risk | None
     task: TaskSupport | None
     after_seconds: float | None
+    resumable: bool
     input_schema: dict[str, Any] | None
     documents: Mapping[str, Any] | None
     json_schema_extra: dict[str, Any] | None

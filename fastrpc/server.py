@@ -121,6 +121,7 @@ class Server:
         check_options("Server", vars(self), Server.__init__.__kwdefaults__ or {})
         self.registries = Registries()
         self._loaders: list[Callable[[], Iterable[Tool]]] = []
+        self.expects_tasks = False
         self._hooks: list[Hook] = []
         self._guards: list[Callable[[CallInfo], Awaitable[None] | None]] = []
         self.list_filters: list[ListFilter] = []
@@ -177,9 +178,13 @@ class Server:
         """Remove a tool. Raises KeyError for an unknown name."""
         self.registries.tools.remove(name)
 
-    def load_tools_later(self, loader: Callable[[], Iterable[Tool]]) -> None:
-        """Add the tools that `loader` returns, before the first request that needs to know them."""
+    def load_tools_later(
+        self, loader: Callable[[], Iterable[Tool]], *, some_allow_tasks: bool = False
+    ) -> None:
+        """Add the tools that `loader` returns, before the first request that needs to know them. The
+        handshake does not: `some_allow_tasks` says whether it offers tasks for them (docs/tasks.md)."""
         self._loaders.append(loader)
+        self.expects_tasks |= some_allow_tasks
 
     def load_tools(self) -> None:
         """Call the loaders of `load_tools_later` now, unless they have been called."""

@@ -250,6 +250,8 @@ cdef class Connection:
         """May the call be served here? On a connection that callers share, if it can end at once."""
         if self.shared and not (plan.is_direct and plan.inline):
             return False
+        if plan.makes_tasks and self.message.may_get_task():
+            return False
         return not plan.conditional or self.delegate.has_current_plans()
 
     cdef bint may_begin(self, Plan plan) except -1:

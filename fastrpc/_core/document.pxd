@@ -18,6 +18,7 @@ cdef extern from *:
         char known_meta[FASTRPC_LONGEST_META];  // a _meta that was read before
         Py_ssize_t known_meta_size;
         int known_meta_wire;
+        bool known_meta_declares_tasks;
     };
     """
     cdef cppclass Inside "struct FastrpcDocument":
@@ -32,6 +33,7 @@ cdef extern from *:
         char* known_meta
         Py_ssize_t known_meta_size
         int known_meta_wire
+        bint known_meta_declares_tasks
     void* new_document "new FastrpcDocument"() except +
     Py_ssize_t LONGEST_META "FASTRPC_LONGEST_META"
     void delete_document "delete (FastrpcDocument*)"(void* document) noexcept

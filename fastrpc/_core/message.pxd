@@ -56,6 +56,7 @@ cdef class Message:
     cdef Py_ssize_t meta_position  # which member of params the _meta is, where simdjson has read the line
     cdef int wire
     cdef bint wants_progress     # params._meta has a progressToken
+    cdef bint declares_tasks     # see `may_get_task`, where simdjson has read the line
     cdef Py_ssize_t capacity
     cdef char* copy              # of a line given to keep()
     cdef bytes marked            # a copy of the line with its integers beyond 64 bits marked, if it has some
@@ -73,6 +74,7 @@ cdef class Message:
     cdef dict arguments(self)
     cdef Slice arguments_text(self) noexcept
     cdef Slice meta_text(self) except *
+    cdef bint may_get_task(self) noexcept
     cdef bint tool_result(self, ToolResult* found) noexcept
 
     cdef const char* keep(self, bytes line) except NULL

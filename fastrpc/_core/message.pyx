@@ -27,7 +27,7 @@ from fastrpc._core.document cimport LONGEST_META, BrokenEnvelope, Inside
 from fastrpc._core.document cimport delete_document, new_document, read_broken_envelope
 from fastrpc._core.fast_parser cimport parse_fast
 from fastrpc._core.slices cimport Slice
-from fastrpc._core.values cimport large_to_python, make_ascii, make_str, make_text, member_of
+from fastrpc._core.values cimport has_object, large_to_python, make_ascii, make_str, make_text, member_of
 
 cdef extern from "answer_parser.h":
     bint c_read_answer "fastrpc_read_answer"(const char* line, Py_ssize_t size, Answer* answer) noexcept
@@ -58,6 +58,7 @@ cdef enum:
     SEEN_ARGUMENTS = 2
     SEEN_META = 4
 
+cdef bytes TASKS = b"io.modelcontextprotocol/tasks"
 cdef tuple KIND_NAMES = ("request", "notification", "response", "batch", "ignored", "invalid", "broken")
 
 
@@ -150,7 +151,7 @@ cdef class Message:
         self.id.data = NULL
         self.method_name.data = NULL
         self.is_call = self.is_list = self.is_ping = self.is_read = self.is_prompt = False
-        self.wants_progress = self.resumes = False
+        self.wants_progress = self.resumes = self.declares_tasks = False
         self.has_params = self.has_arguments = self.has_meta = self.has_more = False
         self.has_method = self.has_outcome = False
         self.wire = SESSION_WIRE
@@ -323,6 +324,7 @@ cdef class Message:
             elif same(key, "requestState") or same(key, "inputResponses"):
                 self.resumes = True
             else:
+                self.declares_tasks |= same(key, "task")
                 self.has_more = True
             repeated |= seen & bit
             seen |= bit
@@ -360,6 +362,7 @@ cdef class Message:
         cdef bint capabilities = False
         cdef bint other = False
         cdef Slice text, key
+        cdef simdjson.Element extensions
         cdef char type
         if simdjson.kind_of(inside(self).meta) != c"{":
             self.wire = OTHER
@@ -378,6 +381,8 @@ cdef class Message:
                     known = same(text, "2026-07-28")
             elif same(key, "io.modelcontextprotocol/clientCapabilities"):
                 capabilities = type == c"{"
+                if capabilities and has_object(member.value, b"extensions", &extensions):
+                    self.declares_tasks |= has_object(extensions, TASKS, &extensions)
             elif same(key, "io.modelcontextprotocol/clientInfo"):
                 other |= type != c"{"
             elif same(key, "io.modelcontextprotocol/logLevel"):
@@ -393,7 +398,14 @@ cdef class Message:
             memcpy(inside(self).known_meta, text.data, text.size)
             inside(self).known_meta_size = text.size
             inside(self).known_meta_wire = self.wire
+            inside(self).known_meta_declares_tasks = self.declares_tasks and self.wire == STATELESS_WIRE
         return 0
+
+    cdef bint may_get_task(self) noexcept:
+        """Whether params ask for a task (MCP 2025-11-25), or the client declares the extension."""
+        if self.parsed_fast:
+            return self.call.has_meta and inside(self).known_meta_declares_tasks
+        return self.declares_tasks
 
     # --- the rare ways ----------------------------------------------------------------------------
 

@@ -60,6 +60,7 @@ cdef class Plan:
     cdef bint is_direct                  # what is around its function needs no Context, where a gate allows
     cdef readonly object guard           # the slots, see plan.pyx; None: empty
     cdef Gate gate                       # the guard, if it is one
+    cdef readonly bint makes_tasks       # its calls may become tasks, for clients that may get some
     cdef readonly bint conditional       # it may have ceased to exist for its caller: ask before each call
     cdef readonly object around
     cdef readonly object recheck         # validates arguments that `around` has seen; None: no check

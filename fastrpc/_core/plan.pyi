@@ -58,6 +58,10 @@ class Plan:
     @property
     def forwarder(self) -> CallForwarder | None: ...
     @property
+    def makes_tasks(self) -> bool:
+        """Whether its calls may become tasks, for clients that may get some."""
+
+    @property
     def conditional(self) -> bool:
         """Whether it may have ceased to exist for its caller: the dispatcher is asked before each call."""
     @property
@@ -99,6 +103,7 @@ class Plan:
         failure_prefix: str | None = None,
         hides_failures: bool = False,
         conditional: bool = False,
+        makes_tasks: bool = False,
     ) -> None: ...
     def record_duration(self, nanoseconds: int) -> None:
         """Record how long a call took, wherever `inline` let it run."""

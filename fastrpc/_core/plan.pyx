@@ -115,6 +115,7 @@ cdef class Plan:
         str failure_prefix=None,
         bint hides_failures=False,
         bint conditional=False,
+        bint makes_tasks=False,
     ):
         """Plan calls of `function`, registered as `tool`. plan.pxd describes the other attributes.
 
@@ -195,6 +196,7 @@ cdef class Plan:
         self.failure_prefix = failure_prefix
         self.hides_failures = hides_failures
         self.conditional = conditional
+        self.makes_tasks = makes_tasks
         if kind == "tool" and isinstance(guard, Gate):
             self.gate = guard
         self.is_direct = (
@@ -206,7 +208,7 @@ cdef class Plan:
         )
         # What only its converter can read is not bound twice.
         self.is_bare = self.is_direct and guard is None and recorder is None and not (
-            conditional or self.has_unreadable()
+            conditional or makes_tasks or self.has_unreadable()
         )
         self.straight = self.is_bare and inline
 

@@ -194,12 +194,24 @@ cdef inline object large_to_python(simdjson.Element value, Py_ssize_t size):
 
 cdef inline object member_of(simdjson.Element value, bytes key, Py_ssize_t size):
     """Make Python objects of one member of an object; None where it has none, or is none."""
-    cdef simdjson.Members member
     cdef simdjson.Element found
+    return large_to_python(found, size) if find_member(value, key, len(key), &found) else None
+
+
+cdef inline bint find_member(
+    simdjson.Element value, const char* key, Py_ssize_t size, simdjson.Element* found
+) noexcept:
+    """Find the last member of an object that has this key."""
+    cdef simdjson.Members member
     cdef bint present = False
     member.begin(value)
     while member.next():
-        if member.key_size == len(key) and memcmp(member.key, <char*> key, len(key)) == 0:
-            found = member.value
+        if member.key_size == size and memcmp(member.key, key, size) == 0:
+            found[0] = member.value
             present = True
-    return large_to_python(found, size) if present else None
+    return present
+
+
+cdef inline bint has_object(simdjson.Element value, bytes key, simdjson.Element* found) noexcept:
+    """Find the last member of an object that has this key; False unless it is an object, too."""
+    return find_member(value, key, len(key), found) and simdjson.kind_of(found[0]) == c"{"

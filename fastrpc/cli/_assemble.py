@@ -39,7 +39,9 @@ def assemble(
     toolset = settings["FASTRPC_TOOLSET"]
     if not targets and later and settings.origin("FASTRPC_TOOLSET") == "default":
         server = _new_server(name or "fastrpc")
-        server.load_tools_later(lambda: _load_late(server, toolset, settings))
+        server.load_tools_later(
+            lambda: _load_late(server, toolset, settings), some_allow_tasks=bool(settings["TOOLS"])
+        )
     else:
         loaded = [(target, _load(target, toolset, settings)) for target in targets or [toolset]]
         warn_of_settings(settings)

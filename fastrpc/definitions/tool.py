@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fastrpc.definitions.handler import RUNS, DescribedHandler, is_async, made
 from fastrpc.errors import DefinitionError
+from fastrpc.installed import can_store_tasks
 from fastrpc.protocol.versions import known
 from fastrpc.schema import describe
 from fastrpc.tool_style import PLAIN
@@ -100,6 +101,7 @@ class Tool(DescribedHandler):
         risk: Risk | None = None,
         task: TaskSupport | None = None,
         after_seconds: float | None = None,
+        resumable: bool = False,
     ) -> None:
         super().__init__(
             function,
@@ -125,6 +127,7 @@ class Tool(DescribedHandler):
         self.risk: Risk | None = risk
         self.task: TaskSupport | None = task
         self.after_seconds = after_seconds
+        self.resumable = resumable
         self._check_options()
         self.describe_early()
 
@@ -177,6 +180,13 @@ class Tool(DescribedHandler):
                 raise self.error(f"after_seconds={seconds!r} is not a number from 0")
             if self.task is None:
                 raise self.error('after_seconds= is for tools with task="allowed" or task="required"')
+        if self.resumable and self.task is None:
+            raise self.error('resumable= is for tools with task="allowed" or task="required"')
+
+    @property
+    def offers_tasks(self) -> bool:
+        """Whether clients may get tasks. One that only allows them has none where they cannot be stored."""
+        return can_store_tasks() if self.task == "allowed" else self.task is not None
 
     def _check_costs(self, costs: Any) -> None:
         if not isinstance(costs, dict):
@@ -229,7 +239,7 @@ class Tool(DescribedHandler):
             "outputSchema": signature.output_schema,
             "annotations": self.annotations or None,
             "icons": self.icons,
-            "execution": None if self.task is None else {"taskSupport": _TASK_SUPPORT[self.task]},
+            "execution": {"taskSupport": _TASK_SUPPORT[self.task or ""]} if self.offers_tasks else None,
             "_meta": self.meta or None,
         }
         return known_tool(entry, version)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.callers import Caller
-    from fastrpc.engine.ports import Features
+    from fastrpc.engine.ports import CallTask, Features
     from fastrpc.engine.request import Request
 
 SPACING_SECONDS = 1 / 15
@@ -74,6 +74,11 @@ class RequestChannel:
     def capabilities(self) -> dict[str, Any]:
         """What the client can do."""
         return self.request.client_capabilities
+
+    @property
+    def task(self) -> CallTask | None:
+        """The task that the call is or may become."""
+        return self.request.dispatcher.call_task
 
     # --- progress -------------------------------------------------------------------------------------
 

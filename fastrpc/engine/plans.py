@@ -115,7 +115,7 @@ class CallPlans:
         """Make a tool's plan: may the compiled binder serve it, and where does it run? While a lifespan has
         to be entered, the dispatcher alone calls it."""
         signature, style = tool.signature, tool.style
-        is_direct = self._is_ready(tool) and tool.task is None
+        is_direct = self._is_ready(tool) and tool.task != "required"
         is_noted = bool(self._state.results.notes)
         guard, around = self._guard_of(tool), self._around(tool, "tools/call")
         if tool.run == "process":
@@ -159,6 +159,7 @@ class CallPlans:
             noted=is_noted,
             forwarder=tool.forwarder if forwardable else None,
             conditional=self._filters.classifies_calls,
+            makes_tasks=tool.offers_tasks,
         )
 
     # --- other handlers -------------------------------------------------------------------------------

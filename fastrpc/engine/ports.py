@@ -29,6 +29,8 @@ class OutboundChannel(Protocol):
     def caller(self) -> Caller: ...
     @property
     def capabilities(self) -> dict[str, Any]: ...
+    @property
+    def task(self) -> CallTask | None: ...
     def progress(self, report: dict[str, Any]) -> None: ...
     def log(self, level: str, data: Any, logger: str | None, rest: dict[str, Any] | None = None) -> None: ...
     def pause(self) -> None: ...
@@ -37,6 +39,22 @@ class OutboundChannel(Protocol):
     def once(self, key: str, function: Callable[[], Any]) -> Any: ...
     def read_resource(self, uri: str) -> Awaitable[Any]: ...
     def in_thread(self, function: Callable[[], Any]) -> Awaitable[Any]: ...
+
+
+class CallTask(Protocol):
+    """The task that a call is, or becomes if it lasts: `fastrpc.Context.task`."""
+
+    @property
+    def id(self) -> str:
+        """Its id: the same when the call is run again for this task."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether the call is a task by now: no request waits for it."""
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the client has cancelled the task. A call that ends with its server is not cancelled."""
 
 
 class ClientRequest(Protocol):

@@ -71,6 +71,16 @@ class SharedState:
         """Whether entries are being added that no client has been shown yet: none is notified."""
         self._load: Callable[[], object] | None = server.load_tools
 
+    @property
+    def is_unloaded(self) -> bool:
+        """Whether the tools that were to be loaded late have not been loaded yet."""
+        return self._load is not None
+
+    @property
+    def expects_tasks(self) -> bool:
+        """Whether calls of such tools may become tasks."""
+        return bool(self.server.expects_tasks)
+
     def load(self) -> None:
         """Load the tools that were to be loaded late, if that has not been done."""
         if self._load is not None:

@@ -50,7 +50,7 @@ def call_tool(dispatcher: Dispatcher, request: Request) -> bytes | None:
     plan = dispatcher.take_plans().get(name)
     if plan is None:
         raise _unknown_tool(dispatcher, name)
-    if plan.tool.task is not None and dispatcher.makes_tasks:
+    if plan.makes_tasks and dispatcher.makes_tasks:
         from fastrpc.methods import tasks
 
         if tasks.makes_task(request, plan.tool):

@@ -19,7 +19,7 @@ from fastrpc.storage import StorageError
 from fastrpc.tasks import store, workers
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.placement import leaves_to_workers
-from fastrpc.tasks.record import FAILED, WORKING, TaskRecord
+from fastrpc.tasks.record import CANCELLED, FAILED, INPUT_REQUIRED, WORKING, TaskRecord
 from fastrpc.tasks.rows import TaskRows
 from fastrpc.tasks.run import TaskRun
 from fastrpc.tasks.self_call import params_of
@@ -88,7 +88,8 @@ class TaskBoard:
             tool=request.params["name"],
             version=request.version,
             idempotent=int(
-                bool(tool.annotations.get("idempotentHint") or tool.annotations.get("readOnlyHint"))
+                tool.resumable
+                or bool(tool.annotations.get("idempotentHint") or tool.annotations.get("readOnlyHint"))
             ),
             created_at=now,
             updated_at=now,
@@ -154,13 +155,31 @@ class TaskBoard:
 
     async def cancel(self, id: str, owner: str) -> bool:
         """Cancel a task: mark it, then end its call, wherever it runs. False: it has ended."""
+        begun = None if id in self._runs else await self._left_behind(id, owner)
         done = await self._rows.do(store.cancel, id, owner, time.time())
         if done:
             run = self._runs.get(id)
             if run is not None:
+                run.is_cancelled = True
                 run.cancel()
+            elif begun is not None:
+                self._resume(begun, is_cancelled=True)
             self._announce(id, owner)
         return done
+
+    async def _left_behind(self, id: str, owner: str) -> TaskRecord | None:
+        """Return a task that no process runs, if its tool has to end what it has begun elsewhere."""
+        record = await self.read(id, owner)
+        if record is None or not record.is_open:
+            return None
+        plan = self.server.runtime.plans.tools.get(record.tool)
+        if plan is None or not plan.tool.resumable:
+            return None
+        if record.state == INPUT_REQUIRED:
+            return record
+        has_begun = bool(record.worker)
+        is_left = has_begun and (record.lease_until < time.time() or workers.has_ended(record.worker))
+        return record if is_left else None
 
     async def fail(self, record: TaskRecord, problem: str) -> None:
         """Fail a task whose questions get no answer."""
@@ -285,8 +304,11 @@ class TaskBoard:
         """End the runs whose task another process has cancelled, or whose time to live is over."""
         for id in await self._rows.do(store.ended_among, ids, self.worker):
             run = self._runs.get(id)
-            if run is not None and not run.ended:
-                run.cancel()
+            if run is None or run.ended or run.is_cancelled:
+                continue
+            record = await self.read(id, run.record.owner)
+            run.is_cancelled = record is not None and record.state == CANCELLED
+            run.cancel()
 
     async def _sweep(self) -> None:
         now = time.time()
@@ -306,14 +328,16 @@ class TaskBoard:
                 await self._rows.do(store.end, record.id, self.worker, FAILED, time.time(), error=error)
                 self._announce(record.id, record.owner)
 
-    def _resume(self, record: TaskRecord) -> None:
-        """Run a task's call again, with the answers to its questions if it has asked some."""
+    def _resume(self, record: TaskRecord, *, is_cancelled: bool = False) -> None:
+        """Run a task's call again, with the answers to its questions if it has asked some. If the task is
+        cancelled, its function ends what it has begun."""
         params = loads(record.params)
         if record.request_state:
             params["inputResponses"] = store.answers_of(record).responses
             params["requestState"] = renewed(self.server.runtime, record.owner, record.request_state)
         record = record._replace(state=WORKING, worker=self.worker, questions="", answers="")
         run = self._runs[record.id] = TaskRun(self, record, params)
+        run.is_cancelled = is_cancelled
         run.begin()
 
     # --- changes ----------------------------------------------------------------------------------------

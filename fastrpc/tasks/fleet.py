@@ -67,9 +67,9 @@ class WorkerBoard(TaskBoard):
         ):
             self._resume(record)
 
-    def _resume(self, record: Any) -> None:
+    def _resume(self, record: Any, *, is_cancelled: bool = False) -> None:
         self._idle.clear()
-        super()._resume(record)
+        super()._resume(record, is_cancelled=is_cancelled)
 
 
 class WorkerTransport(Transport):

@@ -75,17 +75,29 @@ class TaskRun:
         self.params = params
         self.message = record.message
         self.ended = False
+        self.is_cancelled = False
+        """Whether the client has cancelled the task; then the function is told so (`Context.task`)."""
         self._board = board
         self._request = request
         self._after_seconds = after_seconds
         self._required = required
-        self._call = SelfCall(board.server, record.owner, params, self)
+        self._call = SelfCall(board.server, record.owner, params, self, self)
         self._timer: asyncio.TimerHandle | None = None
         self._creating: asyncio.Task[None] | None = None
         self._message_due = False
         self._write_end: Callable[[], object] | None = None
         """Writes how the call has ended; waits for the row."""
         self._answer: Callable[[WaitingRequest], object] | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the task, the same in each run."""
+        return self.record.id
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a task: no request waits for the call."""
+        return self._request is None
 
     def begin(self) -> None:
         """Begin the call; it becomes a task `after_seconds` later, at 0 if it waits at all."""

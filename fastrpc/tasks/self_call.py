@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.connection import Connection
+    from fastrpc.engine.ports import CallTask
 
     class TaskServer(Protocol):
         """The part of `fastrpc.Server` that tasks need."""
@@ -59,13 +60,19 @@ class SelfCall:
     """A call, from `begin` to its end: `listener` then hears of it, unless it was cancelled before."""
 
     def __init__(
-        self, server: TaskServer, principal: str, params: dict[str, Any], listener: CallListener
+        self,
+        server: TaskServer,
+        principal: str,
+        params: dict[str, Any],
+        listener: CallListener,
+        task: CallTask,
     ) -> None:
         self._server = server
         self._listener: CallListener | None = listener
         self._transport = MemoryTransport(self._receive)
         self._principal = principal
         self._params = params
+        self._task = task
 
     def begin(self) -> None:
         """Send the call. It may have ended when this returns."""
@@ -82,6 +89,7 @@ class SelfCall:
     def _connect(self) -> Connection:
         dispatcher = self._server.connect()
         dispatcher.makes_tasks = False
+        dispatcher.call_task = self._task
         connection: Connection = dispatcher.connection
         return connection
 

@@ -71,6 +71,7 @@ LAYERS = {
     "fastrpc.forks": 1,
     "fastrpc.garbage": 1,
     "fastrpc.globs": 1,
+    "fastrpc.installed": 1,
     "fastrpc.unicode_forms": 1,
     "fastrpc.json_text": 1,
     "fastrpc.lazy_names": 1,

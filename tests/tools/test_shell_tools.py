@@ -358,6 +358,7 @@ class ProgressChannel:
     """As much of a call's outbound channel as a tool's progress needs."""
 
     token = "progress"
+    task = None
 
     def __init__(self, progress: Callable[[dict[str, Any]], object]) -> None:
         self.progress = progress

@@ -1,5 +1,6 @@
 """Sends the output of a running command as progress: a report every 0.2 s at most, of 4,000 characters at
-most, so that it does not flood a slow client. The number counts the bytes."""
+most, so that it does not flood a slow client. The number counts the bytes. A report has what is new; in a
+call that may become a task it has the end of all output, since a task shows its last report only."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 PAUSE_SECONDS = 0.2
 BYTES = 16_000
 CHARACTERS = 4_000
+CHARACTERS_OF_TASK = 1_000
 
 
 class Progress:
@@ -25,6 +27,7 @@ class Progress:
         self._new = bytearray()
         self._total = 0
         self._skipped = False
+        self._shows_end = context.task is not None
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
 
@@ -40,10 +43,12 @@ class Progress:
     def _report(self) -> None:
         self._timer = None
         text = _text.clean(self._new.decode("utf-8", "replace"))
-        if self._skipped or len(text) > CHARACTERS:
-            text = "…" + text[-CHARACTERS:]
-        self._new.clear()
-        self._skipped = False
+        most = CHARACTERS_OF_TASK - 1 if self._shows_end else CHARACTERS
+        if self._skipped or len(text) > most:
+            text = "…" + text[-most:]
+        if not self._shows_end:
+            self._new.clear()
+            self._skipped = False
         self._context.progress(self._total, message=text)
 
     def stop(self) -> None:

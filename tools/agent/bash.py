@@ -1,7 +1,8 @@
 """The tool Bash: runs a command and returns its output, and how it ended.
 
 Returns when the shell itself ends. A command that takes longer than the client waits becomes a background
-task. One that takes longer than its `timeout` is ended with everything that it started.
+task; for a client of MCP's tasks the call itself is one, which it need not wait for. A command that takes
+longer than its `timeout` is ended with everything that it started.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DEFAULT_MS = 30_000
 LONGEST_MS = 600_000
 
 
-@tool(name="Bash", effect="exec")
+@tool(name="Bash", effect="exec", task="allowed", after_seconds=5)
 async def bash(
     command: Annotated[str, "The bash command to execute"],
     ctx: Context,
@@ -52,7 +53,7 @@ async def bash(
         confirmed=False,
     )
     try:
-        await _wait(process, began, timeout_ms)
+        await _wait(process, began, timeout_ms, ctx)
         if not process.ended and not process.timed_out:
             return await _hand_over(ctx.principal, command, process, asked, timeout_ms)
         if process.children_left:
@@ -67,8 +68,8 @@ async def bash(
     return await _ended(process, asked, timeout_ms)
 
 
-async def _wait(process: Process, began: float, timeout_ms: int) -> None:
-    """Wait for the end, but not longer than the client does."""
+async def _wait(process: Process, began: float, timeout_ms: int, ctx: Context) -> None:
+    """Wait for the end, but not longer than the client does, unless it waits for a task."""
     patience = _settings.PATIENCE_SECONDS.read()
     if not patience or timeout_ms / 1000 + 1 < patience:
         await process.wait()
@@ -78,7 +79,8 @@ async def _wait(process: Process, began: float, timeout_ms: int) -> None:
     waiting = asyncio.ensure_future(process.wait())
     try:
         await asyncio.wait({waiting}, timeout=max(0.0, began + patience - time.monotonic()))
-        if waiting.done() or process.timed_out:  # a process that is being ended does not become a task
+        is_task = ctx.task is not None and ctx.task.exists
+        if waiting.done() or process.timed_out or is_task:  # a process that is being ended is not handed over
             await waiting
     finally:
         waiting.cancel()

@@ -31,7 +31,7 @@ CUT_SEARCH = 0.5  # a part may end at a paragraph in its second half
 JOINERS = "\u200d\ufe0e\ufe0f"
 
 
-@tool(name="ReadDocs", effect="network")
+@tool(name="ReadDocs", effect="network", task="allowed", after_seconds=5)
 async def read_docs(
     url: Annotated[str, "The URL to fetch"],
     ctx: Context,

@@ -207,3 +207,8 @@ def masked_url(url: str) -> str:
 
 def unknown_chain(chain: str, known: list[str]) -> EngineError:
     return EngineError(CHAIN_NOT_FOUND, f"chain_id: no chain {quoted(chain)}; there are {', '.join(known)}")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, in words: ``2 files``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -98,6 +98,8 @@ class Verb:
 
 
 PREFIX = "tachyon_"
+SHORT_SECONDS = 15
+"""Calls of verbs with a longer time limit may become tasks."""
 
 VERBS: dict[str, Verb] = {
     "compile": Verb(

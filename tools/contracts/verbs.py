@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from fastrpc import Context, tool
 
-from ._verbs import PREFIX, VERBS
+from ._verbs import PREFIX, SHORT_SECONDS, VERBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def _tool_of(verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
     """The tool of a verb. Its schema is for clients; `_requests` validates the arguments, with its own
     messages."""
     facts = VERBS[verb]
+    is_long = facts.seconds > SHORT_SECONDS
 
     @tool(
         name=PREFIX + verb,
@@ -39,6 +40,8 @@ def _tool_of(verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         annotations=facts.annotations,
         input_schema=ANYTHING,
         json_schema_extra=facts.schema(),
+        task="allowed" if is_long else None,
+        after_seconds=5 if is_long else None,
     )
     async def call(ctx: Context, **arguments: Any) -> Envelope:
         envelope: Envelope = await (_outcome or _imported())(verb, ctx, arguments)

@@ -117,7 +117,7 @@ class Deleted(TypedDict):
     deleted: str
 
 
-@tool(name="document.add", effect="write")
+@tool(name="document.add", effect="write", task="allowed", after_seconds=5)
 async def add(
     ctx: Context,
     path: Annotated[str, "A file of the server's folders; or give name, and content or base64"] = "",
@@ -162,7 +162,8 @@ async def _take_in(
     try:
         ctx.progress(1, STEPS, f"{name}: extracting")
         extracted = await extract_data(data, name)
-        ctx.progress(2, STEPS, f"{name}: chunking")
+        pages = len(extracted.pages)
+        ctx.progress(2, STEPS, f"{name}: {pages:,} {'page' if pages == 1 else 'pages'} read, chunking")
         await asyncio.to_thread(store.is_chunking, document.number)
         found = await asyncio.to_thread(passages, extracted)
         ctx.progress(3, STEPS, f"{name}: {len(found):,} passages")

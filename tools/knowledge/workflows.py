@@ -34,8 +34,9 @@ else:
     from fastrpc.typing_forms import Annotated, Literal
 
 MOST_STEPS_SHOWN = 200
-POLL_SECONDS = 0.1
-LONGEST_WAIT = 600
+POLL_SECONDS, SOON_SECONDS, POLL_LATER_SECONDS = 0.1, 30.0, 1.0
+"""How often a call that waits for a run looks at it, for how long, and how often after that."""
+LONGEST_WAIT = 43_200
 
 
 class ListedWorkflow(TypedDict):
@@ -270,7 +271,7 @@ def delete(ctx: Context, id: str) -> DeletedWorkflow:
     return answer(f"Deleted {id}.", DeletedWorkflow(id=id))
 
 
-@tool(name="workflow.trigger", effect="write")
+@tool(name="workflow.trigger", effect="write", task="allowed", after_seconds=5, resumable=True)
 async def trigger(
     ctx: Context,
     id: str,
@@ -280,33 +281,49 @@ async def trigger(
     """Run a workflow, in your name. Each step is a call of its own. workflow.run says how it goes on."""
     import asyncio
     import time
+    from threading import Lock
 
     from ._workflows import engine, sampling, stepping
 
     if ctx.client_info == stepping.CLIENT_INFO:
         raise ToolError("a step of a workflow triggers no other")
-    text, owner = await asyncio.to_thread(_definition, ctx, id), _readers.reader_of(ctx).owner
-    found, starter = _workflow(text), _starter(ctx)
+    owner, starter, task = _readers.reader_of(ctx).owner, _starter(ctx), ctx.task
     engine.Place.loop = asyncio.get_running_loop()
 
-    def start() -> None:
-        _engine().start(run, found, starter, input or {})
+    changing = Lock()  # a task that is cancelled while its run begins cancels the run after that
 
-    run = ctx.once("run", lambda: engine.new_id(found.id))  # a client with a model may have to call again
+    def start() -> None:
+        with changing:
+            if task is not None and (task.is_cancelled or _engine().run(owner, run, 1) is not None):
+                return  # another process has begun it
+            _engine().start(run, _workflow(_definition(ctx, id)), starter, input or {})
+
+    def end() -> None:
+        with changing:
+            _engine().cancel(owner, run)
+
+    # A client with a model may have to call again; a task that another process takes over has the same run.
+    run = ctx.once("run", lambda: engine.new_id(id, "" if task is None else task.id))
+    if task is not None and task.is_cancelled:
+        await asyncio.to_thread(end)
+        raise ToolError(f"{run} was cancelled.")
     asker = sampling.open_for(run, ctx) if wait_seconds else None
-    until = time.monotonic() + wait_seconds
+    began, spent = time.monotonic(), 0.0
     try:
         await ctx.once("start", lambda: asyncio.to_thread(start))
         while True:
             if asker is not None:
                 await asker.pass_on(ctx)
             shown = await asyncio.to_thread(_run_of, owner, run)
-            if shown["state"] not in ("queued", "running", "waiting") or time.monotonic() >= until:
+            if shown["state"] not in ("queued", "running", "waiting") or spent >= wait_seconds:
                 break
             ctx.progress(shown["step_count"], message=shown["steps"][-1]["node"] if shown["steps"] else None)
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS if spent < SOON_SECONDS else POLL_LATER_SECONDS)
+            spent = time.monotonic() - began
     except (Exception, asyncio.CancelledError):  # not what makes the client answer and call again
         sampling.close(run)
+        if task is not None and task.is_cancelled:
+            engine.Place.loop.run_in_executor(None, end).add_done_callback(_forgive)
         raise
     sampling.close(run)
     return answer(_run_text(shown), shown)
@@ -380,7 +397,7 @@ def attach(server: Server) -> None:
     server.watch(look, every_seconds=5.0)
 
 
-def _forgive(done: asyncio.Future[None]) -> None:
+def _forgive(done: asyncio.Future[Any]) -> None:
     """Ignore an error: the next check repeats the work."""
     done.exception()
 

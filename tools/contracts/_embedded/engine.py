@@ -74,13 +74,14 @@ class EmbeddedEngine:
         sources: dict[str, str] | None = given.get("sources")
         if sources is None:
             sources = await asyncio.to_thread(compiler.sources_in, given["project_root"])
-        report("compiling")
+        report(f"compiling {_values.counted(len(sources), 'file')}")
         artifacts, diagnostics = await compiler.compile_sources(
             sources,
             optimize=given.get("optimize", 200),
             via_ir=given.get("via_ir", False),
             evm_version=given.get("evm_version"),
         )
+        report(f"{_values.counted(len(artifacts), 'contract')} compiled")
         targets = given.get("targets")
         if targets is not None:
             _check_targets(targets, artifacts)

@@ -75,9 +75,9 @@ def current() -> Engine:
     return _engines[0]
 
 
-def new_id(workflow: str) -> str:
-    """Return an id for a run of a workflow."""
-    return f"{workflow}:{token_hex(8)}"
+def new_id(workflow: str, task: str = "") -> str:
+    """Return an id for a run of a workflow: the same each time for a task, by its id."""
+    return f"{workflow}:{hashlib.sha256(task.encode()).hexdigest()[:16] if task else token_hex(8)}"
 
 
 def is_any_left_behind() -> bool:
