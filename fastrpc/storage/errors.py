@@ -25,6 +25,10 @@ class DatabaseUnavailable(StorageError):
     """The database cannot be reached, read or written at present; a later attempt may succeed."""
 
 
+class CommitUnknown(DatabaseUnavailable):
+    """The connection was lost while a transaction was committed: it may have been, or not."""
+
+
 class DatabaseDamaged(StorageError):
     """The file is not a database, or its content is damaged. It was not changed."""
 

@@ -13,16 +13,10 @@ a task, and that task runs at most once.
 from __future__ import annotations
 
 import contextlib
-import http.client
-import os
 import random
 import secrets
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -30,15 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from support.child_processes import is_alive, none_left
-from support.http_client import Serving, ask, environment, stateless_request
-from support.task_client import EXTENSION
+from support.task_fleet import Host, NoAnswer
 from support.waiting import eventually
 
 HOSTS = 3
 WORKERS = 2  # of a host
 CLIENTS = 4
 PAUSE_SECONDS = 0.1
-META = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {EXTENSION: {}}}}
 
 SERVER = '''
 import asyncio, os, subprocess, time
@@ -73,10 +65,6 @@ def endless(name: str) -> str:
     while True:
         time.sleep(1)
 '''
-
-
-class NoAnswer(Exception):
-    """The server that was asked has been killed meanwhile: what it did is unknown."""
 
 
 @dataclass
@@ -129,65 +117,6 @@ class Outcome:
         )
 
 
-class Host:
-    """A server on a port and its workers. A process that was killed is None until its successor has begun."""
-
-    def __init__(self, folder: Path, environ: dict[str, str]) -> None:
-        self._folder = folder
-        self._environ = environ
-        self.server: Serving | None = None
-        self.workers: list[subprocess.Popen[bytes] | None] = [None] * WORKERS
-        self.makers: list[Callable[[], None]] = [self._serve]
-        self.makers += [lambda at=at: self._work(at) for at in range(WORKERS)]  # type: ignore[misc]
-
-    def _serve(self) -> None:
-        self.server = Serving(
-            "serve", "server.py", "--http", "127.0.0.1:0", folder=self._folder, **self._environ
-        )
-
-    def _work(self, at: int) -> None:
-        with open(self._folder / "workers.log", "ab") as log:
-            self.workers[at] = subprocess.Popen(
-                [sys.executable, "-m", "fastrpc", "worker", "server.py"],
-                cwd=self._folder,
-                env=environment(**self._environ),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def kill(self, at: int) -> bool:
-        """Kill one of the processes, 0 for the server. False: it is not there."""
-        if at == 0:
-            server, self.server = self.server, None
-            if server is not None:
-                os.kill(server.pid, signal.SIGKILL)
-                server.close()
-            return server is not None
-        worker, self.workers[at - 1] = self.workers[at - 1], None
-        if worker is not None:
-            worker.kill()
-            worker.wait()
-        return worker is not None
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request to the server; return the whole answer. Raises NoAnswer."""
-        server = self.server
-        if server is None:
-            raise NoAnswer
-        message, more = stateless_request(method, {**params, "_meta": META})
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        try:
-            answer = ask(connection, "POST", "/mcp", message, server.headers(**more))
-            found: dict[str, Any] = answer.json
-            return found
-        except (OSError, http.client.HTTPException):
-            raise NoAnswer from None
-        finally:
-            connection.close()
-
-
 class Storm:
     """The hosts, what kills them, and their clients."""
 
@@ -201,7 +130,7 @@ class Storm:
             "FASTRPC_TASK_WORKERS": "true",
             "FASTRPC_TEST_MARK": self._mark,
         }
-        self.hosts = [Host(folder, environ) for _ in range(HOSTS)]
+        self.hosts = [Host(folder, environ, WORKERS) for _ in range(HOSTS)]
         self.seed = random.randrange(1 << 32)
         self._chance = random.Random(self.seed)
         self._over = threading.Event()
