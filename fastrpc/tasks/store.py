@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 
-from sqlalchemy import and_, delete, func, not_, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, not_, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from fastrpc.errors import FastrpcError
@@ -21,9 +21,10 @@ from fastrpc.tasks.workers import OF_WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-    from sqlalchemy import ColumnElement, Select
+    from sqlalchemy import ColumnElement
     from sqlalchemy.engine import Connection
 
 ID_BYTES = 18
@@ -39,6 +40,40 @@ _OVER = {"params": "", "questions": "", "answers": "", "request_state": ""}
 """What a task that has ended does not keep."""
 
 COLUMNS = tuple(tasks.c[name] for name in TaskRecord._fields)
+
+# The statements between a call and the beginning of its task are made once: making one takes longer than
+# running it.
+_COUNT_OPEN = (
+    select(func.count())
+    .select_from(tasks)
+    .where(tasks.c.owner == bindparam("owner"), tasks.c.state.in_(OPEN), tasks.c.id != bindparam("id"))
+)
+_INSERT = {
+    "postgresql": postgresql.insert(tasks).on_conflict_do_nothing(),
+    "sqlite": sqlite.insert(tasks).on_conflict_do_nothing(),
+}
+_QUEUED = (
+    select(*COLUMNS)
+    .where(
+        tasks.c.state == WORKING,
+        or_(
+            tasks.c.worker == "",
+            and_(
+                tasks.c.worker == bindparam("worker"), tasks.c.id.not_in(bindparam("known", expanding=True))
+            ),
+        ),
+        tasks.c.server == bindparam("server"),
+        tasks.c.tool.in_(bindparam("tools", expanding=True)),
+    )
+    .order_by(tasks.c.created_at)
+    .limit(bindparam("places"))
+    .with_for_update(skip_locked=True)
+)
+_TAKE = (
+    update(tasks)
+    .where(tasks.c.id.in_(bindparam("ids", expanding=True)))
+    .values(worker=bindparam("taker"), lease_until=bindparam("until"), runs=tasks.c.runs + 1)
+)
 
 
 class TooManyTasks(FastrpcError):
@@ -63,11 +98,10 @@ def new_id() -> str:
 
 def create(connection: Connection, record: TaskRecord) -> None:
     """Insert a task, unless an earlier attempt, whose answer was lost, has done so. Raises TooManyTasks."""
-    mine = and_(tasks.c.owner == record.owner, tasks.c.state.in_(OPEN), tasks.c.id != record.id)
-    if int(connection.execute(select(func.count()).select_from(tasks).where(mine)).scalar_one()) >= MOST_OPEN:
+    count = connection.execute(_COUNT_OPEN, {"owner": record.owner, "id": record.id}).scalar_one()
+    if count >= MOST_OPEN:
         raise TooManyTasks(MOST_OPEN)
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    connection.execute(dialect.insert(tasks).values(record._asdict()).on_conflict_do_nothing())
+    connection.execute(_INSERT[connection.dialect.name], record._asdict())
     if not record.worker:
         announce(connection, record.id, "")
 
@@ -164,8 +198,8 @@ def take_lost(
     """Give a worker the tasks of a server whose worker has let its lease expire, or has `ended`, those whose
     tool is idempotent; return them."""
     lost = and_(_is_lost(server, worker, now, ended), tasks.c.idempotent != 0)
-    wanted = select(tasks.c.id).where(lost).order_by(tasks.c.lease_until).limit(limit)
-    return _taken(connection, wanted, worker, until)
+    wanted = select(*COLUMNS).where(lost).order_by(tasks.c.lease_until).limit(limit)
+    return _taken(connection, connection.execute(wanted.with_for_update(skip_locked=True)), worker, until)
 
 
 def fail_lost(
@@ -194,20 +228,17 @@ def take_queued(
     """Give a worker tasks of a server that no process has begun, the oldest first, of tools that it has;
     return them. Those that it holds, besides the ones that it knows of, are such tasks too: it did not hear
     that an earlier transaction had been committed."""
-    unheard = and_(tasks.c.worker == worker, tasks.c.id.not_in(known))
-    queued = and_(tasks.c.state == WORKING, or_(tasks.c.worker == "", unheard), tasks.c.server == server)
-    wanted = select(tasks.c.id).where(queued, tasks.c.tool.in_(tools)).order_by(tasks.c.created_at)
-    return _taken(connection, wanted.limit(limit), worker, until)
+    asked = {"worker": worker, "known": known, "server": server, "tools": tools, "places": limit}
+    return _taken(connection, connection.execute(_QUEUED, asked), worker, until)
 
 
-def _taken(connection: Connection, wanted: Select[Any], worker: str, until: float) -> list[TaskRecord]:
-    """Give a worker the tasks with the ids that a query finds and no other process is taking; return them."""
-    ids = [row[0] for row in connection.execute(wanted.with_for_update(skip_locked=True))]
-    if not ids:
-        return []
-    values = {"worker": worker, "lease_until": until, "runs": tasks.c.runs + 1}
-    connection.execute(update(tasks).where(tasks.c.id.in_(ids)).values(values))
-    return [TaskRecord(*row) for row in connection.execute(select(*COLUMNS).where(tasks.c.id.in_(ids)))]
+def _taken(connection: Connection, found: Iterable[Any], worker: str, until: float) -> list[TaskRecord]:
+    """Give a worker the tasks of some locked rows; return them."""
+    records = [TaskRecord(*row) for row in found]
+    if records:
+        ids = [each.id for each in records]
+        connection.execute(_TAKE, {"ids": ids, "taker": worker, "until": until})
+    return [each._replace(worker=worker, lease_until=until, runs=each.runs + 1) for each in records]
 
 
 # --- by the client --------------------------------------------------------------------------------------
