@@ -132,6 +132,7 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 	$(if $(KEEP_MEASURED),,$(MAKE) measured)
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
 	$(BIN)/python benchmarks/knowledge_guard.py
+	$(BIN)/python benchmarks/task_pickup.py
 
 # What is compiled is there, by the same compiler with the same options as in any `pip install`: it is put in as it is.
 measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is
