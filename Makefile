@@ -31,6 +31,7 @@ COMPILED := setup.py pyproject.toml $(wildcard $(addprefix fastrpc/_core/*,.pyx 
 
 FUZZ_SECONDS ?= 3600
 SANITIZED_SECONDS ?= 120
+SOAK_SECONDS ?= 60
 
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -132,6 +133,7 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 	$(if $(KEEP_MEASURED),,$(MAKE) measured)
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
 	$(BIN)/python benchmarks/knowledge_guard.py
+	$(BIN)/python benchmarks/task_pickup.py
 
 # What is compiled is there, by the same compiler with the same options as in any `pip install`: it is put in as it is.
 measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is
@@ -143,9 +145,10 @@ measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 
 
 fastmcp: $(FASTMCP)/.made  ## FastMCP in an environment of its own, for the tests of what is its own in a swapped server
 
-soak: $(STAMP)           ## the long form of the leak check, and of the attacks over HTTP
+soak: prepare            ## the long forms: leaks, attacks over HTTP, tests/soak/soak_*.py, each for SOAK_SECONDS=60
 	FASTRPC_LEAK_MESSAGES=1000000 $(BIN)/python -m pytest tests/integration/test_leaks.py
 	$(BIN)/python tests/soak/attack_http.py
+	FASTRPC_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -s -o timeout=0 $(sort $(wildcard tests/soak/soak_*.py))
 
 wheels: $(WHEELS_VENV)/.made  ## Linux wheels for every CPython, from the sdist, in dist/; choose with WHEELS="--help"
 	rm -f dist/fastrpc_mcp-*

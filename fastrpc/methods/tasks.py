@@ -258,7 +258,7 @@ async def update(dispatcher: Dispatcher, request: Request) -> bytes:
             f"inputResponses: {'expected an object' if 'inputResponses' in request.params else 'missing'}"
         )
     record = await _record_of(dispatcher, request)
-    await dispatcher.runtime.tasks.answer(record.id, dispatcher.principal, responses)
+    await dispatcher.runtime.tasks.answer(record, responses)
     return _result(dispatcher, COMPLETE)
 
 
@@ -285,7 +285,7 @@ async def _ask(dispatcher: Dispatcher, record: TaskRecord) -> None:
     except ToolError as error:
         await board.fail(record, str(error))
     else:
-        await board.answer(record.id, dispatcher.principal, responses)
+        await board.answer(record, responses)
 
 
 # --- changes ----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ this package imports no library; `open_database` imports SQLAlchemy, and Alembic
 from __future__ import annotations
 
 from fastrpc.storage.errors import (
+    CommitUnknown,
     DatabaseDamaged,
     DatabaseTooNew,
     DatabaseUnavailable,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GUARD_DATABASE",
+    "CommitUnknown",
     "DatabaseDamaged",
     "DatabaseKind",
     "DatabaseTooNew",

@@ -24,6 +24,7 @@ from sqlalchemy.pool import QueuePool
 from fastrpc import forks
 from fastrpc.storage import sqlite
 from fastrpc.storage.errors import (
+    CommitUnknown,
     DatabaseDamaged,
     DatabaseTooNew,
     DatabaseUnavailable,
@@ -92,7 +93,8 @@ class Database:
         return self._transaction(False)
 
     def changing(self) -> AbstractContextManager[Connection]:
-        """A transaction that writes. Raises StorageError, and IntegrityError for a broken constraint."""
+        """A transaction that writes. Raises StorageError, CommitUnknown if it may have been committed, and
+        IntegrityError for a broken constraint."""
         return self._transaction(True)
 
     @contextmanager
@@ -134,15 +136,20 @@ class Database:
                 f"{self.kind.title}: {self._place.path} was replaced while it was in use. End all that "
                 f"use it, remove its files -wal and -shm, and start again"
             )
+        is_committing = False
         try:
             with self._engine.connect() as connection:
                 connection = connection.execution_options(**{IMMEDIATE: changes})
                 with connection.begin():
                     yield connection
+                    is_committing = changes
         except IntegrityError:
             raise
         except (SQLAlchemyError, sqlite3.Error) as error:
-            raise self._unavailable(error) from None
+            unavailable = self._unavailable(error)
+            if is_committing and isinstance(error, DBAPIError) and error.connection_invalidated:
+                raise CommitUnknown(str(unavailable)) from None
+            raise unavailable from None
 
     def _unavailable(self, error: SQLAlchemyError | sqlite3.Error) -> StorageError:
         original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error

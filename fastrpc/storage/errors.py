@@ -27,6 +27,10 @@ class DatabaseUnavailable(StorageError):
     retry_after_seconds = 5
 
 
+class CommitUnknown(DatabaseUnavailable):
+    """The connection was lost while a transaction was committed: it may have been, or not."""
+
+
 class DatabaseDamaged(StorageError):
     """The file is not a database, or its content is damaged. It was not changed."""
 

@@ -15,7 +15,7 @@ from fastrpc import tracebacks
 from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
-from fastrpc.storage import StorageError
+from fastrpc.storage import CommitUnknown, StorageError
 from fastrpc.tasks import store, workers
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.placement import leaves_to_workers
@@ -141,17 +141,15 @@ class TaskBoard:
         """Return a page of an owner's tasks, the newest first."""
         return await self._rows.do(store.page, self.server.name, owner, time.time(), limit, after)
 
-    async def answer(self, id: str, owner: str, responses: dict[str, Any]) -> None:
-        """Take answers to a task's questions. When it has all, it goes on in this process."""
+    async def answer(self, record: TaskRecord, responses: dict[str, Any]) -> None:
+        """Take answers to a task's questions. When it has all, it goes on, in this process or in a worker."""
         now = time.time()
-        record = await self._rows.do(
-            store.answer, id, owner, responses, self.worker, now + LEASE_SECONDS, now
-        )
-        if record is not None and leaves_to_workers(self.server, record.tool, 0.0):
-            await self._rows.do(store.queue, id, self.worker)
-        elif record is not None:
-            self._resume(record)
-        self._announce(id, owner)
+        is_left = leaves_to_workers(self.server, record.tool, 0.0)
+        worker, until = ("", 0.0) if is_left else (self.worker, now + LEASE_SECONDS)
+        found = await self._rows.do(store.answer, record.id, record.owner, responses, worker, until, now)
+        if found is not None and not is_left:
+            self._resume(found)
+        self._announce(record.id, record.owner)
 
     async def cancel(self, id: str, owner: str) -> bool:
         """Cancel a task: mark it, then end its call, wherever it runs. False: it has ended."""
@@ -195,9 +193,24 @@ class TaskBoard:
         if len(text) > store.PARAMS_LIMIT:
             raise store.ParamsTooLong(len(text))
         run.record = record = run.record._replace(params=text, message=run.message[: store.MESSAGE_LIMIT])
-        await self._rows.do(store.create, record)
+        await self._insert(record)
         if record.worker:
             self._runs[record.id] = run
+
+    async def _insert(self, record: TaskRecord) -> None:
+        """Write a new row. While it is unknown whether it has been written, try again: an error says to the
+        client that it may send its call again, so nobody may run this one."""
+        is_unknown = False
+        while True:
+            try:
+                await self._rows.do(store.create, record)
+                return
+            except StorageError as error:
+                is_unknown |= isinstance(error, CommitUnknown)
+                if not is_unknown:
+                    raise
+                self._rows.log(error)
+            await asyncio.sleep(TURN_SECONDS)
 
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Have it written how a run has ended."""
@@ -318,15 +331,15 @@ class TaskBoard:
         await self._rows.do(store.remove_expired, now)
         server = self.server.name
         ended = [name for name in await self._rows.do(store.workers, server) if workers.has_ended(name)]
+        error = dumps({"code": InternalError.code, "message": LOST})
+        for id, owner in await self._rows.do(
+            store.fail_lost, server, self.worker, now, ended, LOST_AT_ONCE, error
+        ):
+            self._announce(id, owner)
         for record in await self._rows.do(
             store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE
         ):
-            if record.idempotent:
-                self._resume(record)
-            else:
-                error = dumps({"code": InternalError.code, "message": LOST})
-                await self._rows.do(store.end, record.id, self.worker, FAILED, time.time(), error=error)
-                self._announce(record.id, record.owner)
+            self._resume(record)
 
     def _resume(self, record: TaskRecord, *, is_cancelled: bool = False) -> None:
         """Run a task's call again, with the answers to its questions if it has asked some. If the task is

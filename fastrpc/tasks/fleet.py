@@ -49,9 +49,12 @@ class WorkerBoard(TaskBoard):
 
     def run_over(self, run: TaskRun) -> None:
         super().run_over(run)
+        self._when_idle()
+        self._woken.set()
+
+    def _when_idle(self) -> None:
         if not self._runs:
             self._idle.set()
-        self._woken.set()
 
     async def _take_turn(self) -> None:
         await super()._take_turn()
@@ -60,12 +63,16 @@ class WorkerBoard(TaskBoard):
             await self._rows.logged(self._take_queued(places))
 
     async def _take_queued(self, places: int) -> None:
-        tools = list(self.server.runtime.plans.tools)
+        server, tools, known = self.server.name, list(self.server.runtime.plans.tools), list(self._runs)
         until = time.time() + LEASE_SECONDS
-        for record in await self._rows.do(
-            store.take_queued, self.server.name, tools, self.worker, until, places
-        ):
-            self._resume(record)
+        self._idle.clear()  # at the end of this process, too, what it has taken is run
+        try:
+            for record in await self._rows.do(
+                store.take_queued, server, tools, self.worker, until, known, places
+            ):
+                self._resume(record)
+        finally:
+            self._when_idle()
 
     def _resume(self, record: Any, *, is_cancelled: bool = False) -> None:
         self._idle.clear()

@@ -10,19 +10,21 @@ from __future__ import annotations
 import json
 import secrets
 
-from sqlalchemy import and_, delete, func, insert, not_, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, not_, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from fastrpc.errors import FastrpcError
 from fastrpc.tasks.changes import announce
-from fastrpc.tasks.record import CANCELLED, INPUT_REQUIRED, OPEN, WORKING, Answers, TaskRecord
+from fastrpc.tasks.record import CANCELLED, FAILED, INPUT_REQUIRED, OPEN, WORKING, Answers, TaskRecord
 from fastrpc.tasks.schema import tasks
 from fastrpc.tasks.workers import OF_WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-    from sqlalchemy import ColumnElement, Select
+    from sqlalchemy import ColumnElement
     from sqlalchemy.engine import Connection
 
 ID_BYTES = 18
@@ -38,6 +40,40 @@ _OVER = {"params": "", "questions": "", "answers": "", "request_state": ""}
 """What a task that has ended does not keep."""
 
 COLUMNS = tuple(tasks.c[name] for name in TaskRecord._fields)
+
+# The statements between a call and the beginning of its task are made once: making one takes longer than
+# running it.
+_COUNT_OPEN = (
+    select(func.count())
+    .select_from(tasks)
+    .where(tasks.c.owner == bindparam("owner"), tasks.c.state.in_(OPEN), tasks.c.id != bindparam("id"))
+)
+_INSERT = {
+    "postgresql": postgresql.insert(tasks).on_conflict_do_nothing(),
+    "sqlite": sqlite.insert(tasks).on_conflict_do_nothing(),
+}
+_QUEUED = (
+    select(*COLUMNS)
+    .where(
+        tasks.c.state == WORKING,
+        or_(
+            tasks.c.worker == "",
+            and_(
+                tasks.c.worker == bindparam("worker"), tasks.c.id.not_in(bindparam("known", expanding=True))
+            ),
+        ),
+        tasks.c.server == bindparam("server"),
+        tasks.c.tool.in_(bindparam("tools", expanding=True)),
+    )
+    .order_by(tasks.c.created_at)
+    .limit(bindparam("places"))
+    .with_for_update(skip_locked=True)
+)
+_TAKE = (
+    update(tasks)
+    .where(tasks.c.id.in_(bindparam("ids", expanding=True)))
+    .values(worker=bindparam("taker"), lease_until=bindparam("until"), runs=tasks.c.runs + 1)
+)
 
 
 class TooManyTasks(FastrpcError):
@@ -61,11 +97,11 @@ def new_id() -> str:
 
 
 def create(connection: Connection, record: TaskRecord) -> None:
-    """Insert a task. Raises TooManyTasks."""
-    mine = and_(tasks.c.owner == record.owner, tasks.c.state.in_(OPEN))
-    if int(connection.execute(select(func.count()).select_from(tasks).where(mine)).scalar_one()) >= MOST_OPEN:
+    """Insert a task, unless an earlier attempt, whose answer was lost, has done so. Raises TooManyTasks."""
+    count = connection.execute(_COUNT_OPEN, {"owner": record.owner, "id": record.id}).scalar_one()
+    if count >= MOST_OPEN:
         raise TooManyTasks(MOST_OPEN)
-    connection.execute(insert(tasks).values(record._asdict()))
+    connection.execute(_INSERT[connection.dialect.name], record._asdict())
     if not record.worker:
         announce(connection, record.id, "")
 
@@ -159,47 +195,50 @@ def workers(connection: Connection, server: str) -> list[str]:
 def take_lost(
     connection: Connection, server: str, worker: str, until: float, now: float, ended: list[str], limit: int
 ) -> list[TaskRecord]:
-    """Give a worker the tasks of a server whose worker has let its lease expire, or has `ended`; return them.
-    What `fastrpc worker` ran goes to another such process, what a server ran to a server."""
-    like_mine: ColumnElement[bool] = tasks.c.worker.like(OF_WORKERS)
-    if not worker.endswith(OF_WORKERS[1:]):
-        like_mine = and_(not_(like_mine), tasks.c.worker != "")
-    is_lost = and_(like_mine, or_(tasks.c.lease_until < now, tasks.c.worker.in_(ended)))
-    lost = and_(tasks.c.state == WORKING, tasks.c.server == server, is_lost)
-    wanted = select(tasks.c.id).where(lost).order_by(tasks.c.lease_until).limit(limit)
-    return _taken(connection, wanted, worker, until)
+    """Give a worker the tasks of a server whose worker has let its lease expire, or has `ended`, those whose
+    tool is idempotent; return them."""
+    lost = and_(_is_lost(server, worker, now, ended), tasks.c.idempotent != 0)
+    wanted = select(*COLUMNS).where(lost).order_by(tasks.c.lease_until).limit(limit)
+    return _taken(connection, connection.execute(wanted.with_for_update(skip_locked=True)), worker, until)
+
+
+def fail_lost(
+    connection: Connection, server: str, worker: str, now: float, ended: list[str], limit: int, error: str
+) -> list[tuple[str, str]]:
+    """End those whose tool must not run again; return their ids and owners. No worker gets them: one that did
+    not hear of it could take them for tasks that it has yet to begin."""
+    lost = and_(_is_lost(server, worker, now, ended), tasks.c.idempotent == 0)
+    wanted = select(tasks.c.id, tasks.c.owner).where(lost).limit(limit).with_for_update(skip_locked=True)
+    found = [(id, owner) for id, owner in connection.execute(wanted)]
+    if found:
+        which = tasks.c.id.in_([id for id, _ in found])
+        _change(connection, which, now, state=FAILED, error=error, **_OVER)
+    return found
 
 
 def take_queued(
-    connection: Connection, server: str, tools: list[str], worker: str, until: float, limit: int
+    connection: Connection,
+    server: str,
+    tools: list[str],
+    worker: str,
+    until: float,
+    known: list[str],
+    limit: int,
 ) -> list[TaskRecord]:
     """Give a worker tasks of a server that no process has begun, the oldest first, of tools that it has;
-    return them."""
-    queued = and_(tasks.c.state == WORKING, tasks.c.worker == "", tasks.c.server == server)
-    wanted = select(tasks.c.id).where(queued, tasks.c.tool.in_(tools)).order_by(tasks.c.created_at)
-    return _taken(connection, wanted.limit(limit), worker, until)
+    return them. Those that it holds, besides the ones that it knows of, are such tasks too: it did not hear
+    that an earlier transaction had been committed."""
+    asked = {"worker": worker, "known": known, "server": server, "tools": tools, "places": limit}
+    return _taken(connection, connection.execute(_QUEUED, asked), worker, until)
 
 
-def queue(connection: Connection, id: str, worker: str) -> None:
-    """Leave a task that a worker holds, and has not begun, to any other."""
-    if _change_lease(connection, _is_held(id, worker), "", 0.0):
-        announce(connection, id, "")
-
-
-def _taken(connection: Connection, wanted: Select[Any], worker: str, until: float) -> list[TaskRecord]:
-    """Give a worker the tasks with the ids that a query finds and no other process is taking; return them."""
-    ids = [row[0] for row in connection.execute(wanted.with_for_update(skip_locked=True))]
-    if not ids:
-        return []
-    _change_lease(connection, tasks.c.id.in_(ids), worker, until, runs=tasks.c.runs + 1)
-    return [TaskRecord(*row) for row in connection.execute(select(*COLUMNS).where(tasks.c.id.in_(ids)))]
-
-
-def _change_lease(
-    connection: Connection, which: ColumnElement[bool], worker: str, until: float, **values: Any
-) -> bool:
-    change = update(tasks).where(which).values(worker=worker, lease_until=until, **values)
-    return connection.execute(change).rowcount > 0
+def _taken(connection: Connection, found: Iterable[Any], worker: str, until: float) -> list[TaskRecord]:
+    """Give a worker the tasks of some locked rows; return them."""
+    records = [TaskRecord(*row) for row in found]
+    if records:
+        ids = [each.id for each in records]
+        connection.execute(_TAKE, {"ids": ids, "taker": worker, "until": until})
+    return [each._replace(worker=worker, lease_until=until, runs=each.runs + 1) for each in records]
 
 
 # --- by the client --------------------------------------------------------------------------------------
@@ -215,7 +254,8 @@ def answer(
     now: float,
 ) -> TaskRecord | None:
     """Store the answers to input requests that have none; others are ignored. When all are answered, give the
-    task to a worker and return it as it was: with the state of its call and all answers."""
+    task to a worker, or without one leave it to any, and return it as it was: with the state of its call and
+    all answers."""
     row = _locked(connection, and_(tasks.c.id == id, tasks.c.owner == owner, tasks.c.state == INPUT_REQUIRED))
     if row is None:
         return None
@@ -226,7 +266,11 @@ def answer(
             answers.responses[answers.keys[key]] = response
     values: dict[str, Any] = {"questions": _json(questions), "answers": _json(answers)}
     if not questions:
-        values.update(state=WORKING, worker=worker, lease_until=until, runs=tasks.c.runs + 1)
+        values.update(state=WORKING, worker=worker, lease_until=until)
+        if worker:
+            values["runs"] = tasks.c.runs + 1
+        else:
+            announce(connection, id, "")
     _change(connection, tasks.c.id == id, now, **values)
     return None if questions else row._replace(answers=values["answers"])
 
@@ -264,6 +308,15 @@ def _is_of(server: str, owner: str) -> ColumnElement[bool]:
 
 def _is_kept(now: float) -> ColumnElement[bool]:
     return or_(tasks.c.expires_at.is_(None), tasks.c.expires_at > now)
+
+
+def _is_lost(server: str, worker: str, now: float, ended: list[str]) -> ColumnElement[bool]:
+    """What `fastrpc worker` ran goes to another such process, what a server ran to a server."""
+    like_mine: ColumnElement[bool] = tasks.c.worker.like(OF_WORKERS)
+    if not worker.endswith(OF_WORKERS[1:]):
+        like_mine = and_(not_(like_mine), tasks.c.worker != "")
+    is_lost = and_(like_mine, or_(tasks.c.lease_until < now, tasks.c.worker.in_(ended)))
+    return and_(tasks.c.state == WORKING, tasks.c.server == server, is_lost)
 
 
 def _is_held(id: str, worker: str) -> ColumnElement[bool]:

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from support.waiting import eventually
 
 from fastrpc.redaction import masked
-from fastrpc.storage import DatabaseTooNew, DatabaseUnavailable
+from fastrpc.storage import CommitUnknown, DatabaseTooNew, DatabaseUnavailable
 from fastrpc.storage.database import MIGRATION_LOCK, Database, revision_in
 from fastrpc.storage.kinds import GUARD
 from fastrpc.storage.migrations import configuration, migrate
@@ -223,6 +223,26 @@ def test_who_finds_somebody_migrating_waits_and_looks_again(postgres: Cluster) -
         for process in opening:
             process.kill()
             process.communicate()
+
+
+def test_a_connection_lost_at_the_commit_is_told_from_one_lost_before(postgres: Cluster) -> None:
+    name = postgres.new_database()
+    database = Database(postgres.url(name))
+
+    def transaction(statements_later: int, changes: bool) -> None:
+        with database.changing() if changes else database.reading() as connection:
+            connection.execute(text("SELECT 1"))
+            postgres.disconnect(name)
+            for _ in range(statements_later):
+                connection.execute(text("SELECT 1"))
+
+    with pytest.raises(CommitUnknown):
+        transaction(0, True)
+    for statements_later, changes in ((1, True), (0, False)):
+        with pytest.raises(DatabaseUnavailable) as caught:
+            transaction(statements_later, changes)
+        assert type(caught.value) is DatabaseUnavailable
+    database.close()
 
 
 def test_a_lost_connection_is_one_error_and_the_next_transaction_has_a_new_one(postgres: Cluster) -> None:

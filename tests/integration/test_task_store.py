@@ -173,7 +173,8 @@ def test_pages_have_each_task_of_an_owner_once_the_newest_first(database: Databa
 
 
 def test_a_lost_task_is_taken_by_one_worker_and_the_lost_one_writes_nothing_more(database: Database) -> None:
-    lost, held = created(database), created(database, worker="w2", lease_until=NOW + 100)
+    lost = created(database, idempotent=1)
+    held = created(database, idempotent=1, worker="w2", lease_until=NOW + 100)
     assert changed(database, store.take_lost, "shop", "w3", NOW + 40, NOW + 14, [], 10) == []
     (taken,) = changed(database, store.take_lost, "shop", "w3", NOW + 40, NOW + 16, [], 10)
     assert (taken.id, taken.worker, taken.runs) == (lost.id, "w3", 2)
@@ -190,21 +191,59 @@ def test_a_queued_task_is_taken_by_one_worker_that_has_its_tool(database: Databa
     first = created(database, worker="", lease_until=0.0, runs=0, created_at=NOW - 2)
     second = created(database, worker="", lease_until=0.0, runs=0, created_at=NOW - 1)
     for server, tools in (("shop", ["another"]), ("another", [first.tool])):
-        assert changed(database, store.take_queued, server, tools, "aw", NOW + 40, 10) == []
-    (taken,) = changed(database, store.take_queued, "shop", [first.tool], "aw", NOW + 40, 1)
+        assert changed(database, store.take_queued, server, tools, "aw", NOW + 40, [], 10) == []
+    (taken,) = changed(database, store.take_queued, "shop", [first.tool], "aw", NOW + 40, [], 1)
     assert (taken.id, taken.worker, taken.runs) == (first.id, "aw", 1)
-    (taken,) = changed(database, store.take_queued, "shop", [first.tool], "bw", NOW + 40, 10)
+    (taken,) = changed(database, store.take_queued, "shop", [first.tool], "bw", NOW + 40, [], 10)
     assert taken.id == second.id
-    changed(database, store.queue, second.id, "aw")  # it is not this worker's
-    assert seen(database, second.id, now=NOW).worker == "bw"
-    changed(database, store.queue, second.id, "bw")
-    (taken,) = changed(database, store.take_queued, "shop", [first.tool], "aw", NOW + 40, 10)
-    assert taken.id == second.id
+
+
+def test_a_worker_that_did_not_hear_which_tasks_it_was_given_takes_them_again(database: Database) -> None:
+    made = [created(database, worker="", lease_until=0.0, runs=0) for _ in range(2)]
+    tools = [made[0].tool]
+    given = changed(database, store.take_queued, "shop", tools, "aw", NOW + 40, [], 10)
+    assert changed(database, store.take_queued, "shop", tools, "bw", NOW + 40, [], 10) == []
+    known = [given[0].id]
+    (taken,) = changed(database, store.take_queued, "shop", tools, "aw", NOW + 40, known, 10)
+    assert taken.id == given[1].id
+
+
+def test_a_lost_task_of_a_tool_that_must_not_run_again_fails_and_no_worker_gets_it(
+    database: Database,
+) -> None:
+    lost, again = created(database, worker="aw"), created(database, worker="aw", idempotent=1)
+    late = NOW + 20
+    assert changed(database, store.fail_lost, "shop", "bw", NOW + 1, [], 10, "{}") == []
+    assert changed(database, store.fail_lost, "shop", "bw", late, [], 10, "{}") == [(lost.id, "ada")]
+    found = seen(database, lost.id)
+    assert found is not None
+    assert (found.state, found.worker, found.error) == (FAILED, "aw", "{}")
+    (taken,) = changed(database, store.take_lost, "shop", "bw", NOW + 40, late, [], 10)
+    assert taken.id == again.id
+
+
+def test_a_task_is_created_once_although_the_answer_to_the_first_attempt_was_lost(database: Database) -> None:
+    made = created(database)
+    changed(database, store.cancel, made.id, "ada", NOW)
+    changed(database, store.create, made)
+    found = seen(database, made.id)
+    assert found is not None
+    assert found.state == CANCELLED
+
+
+def test_a_task_with_all_answers_is_left_to_any_worker_where_none_is_named(database: Database) -> None:
+    made = created(database)
+    changed(database, store.ask, made.id, "w1", {"a": QUESTION}, "state", NOW)
+    found = changed(database, store.answer, made.id, "ada", {"a": {}}, "", 0.0, NOW)
+    assert found is not None
+    (taken,) = changed(database, store.take_queued, "shop", [made.tool], "aw", NOW + 40, [], 10)
+    assert (taken.id, taken.request_state, taken.runs) == (made.id, "state", 2)
+    assert store.answers_of(taken).responses == {"a": {}}
 
 
 def test_what_a_worker_ran_goes_to_workers_and_what_a_server_ran_to_servers(database: Database) -> None:
-    of_server = created(database, worker="server", lease_until=NOW - 1)
-    of_worker = created(database, worker="aw", lease_until=NOW - 1)
+    of_server = created(database, idempotent=1, worker="server", lease_until=NOW - 1)
+    of_worker = created(database, idempotent=1, worker="aw", lease_until=NOW - 1)
     created(database, worker="", lease_until=0.0)  # no process has begun it: it is not lost
     assert sorted(store_workers(database)) == ["aw", "server"]
     (taken,) = changed(database, store.take_lost, "shop", "other", NOW + 40, NOW, [], 10)
@@ -219,7 +258,7 @@ def store_workers(database: Database) -> list[str]:
 
 
 def test_a_task_whose_worker_has_ended_is_taken_before_its_lease_is_over(database: Database) -> None:
-    made = created(database)
+    made = created(database, idempotent=1)
     created(database, server="another", worker="w1")
     with database.reading() as connection:
         assert store.workers(connection, "shop") == ["w1"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 import sys
 import time
@@ -336,30 +335,3 @@ def test_workers_and_clients_hear_of_changes_again_when_the_database_was_away(
     id = answers[-1]["result"]["taskId"]
     assert all(each["error"]["code"] == -31001 for each in answers[:-1])
     assert host.ended(id)["status"] == "completed"
-
-
-@pytest.mark.long
-def test_tasks_survive_workers_that_are_killed_again_and_again(postgres_fleet: Fleet) -> None:
-    """S2 on one machine, short: of two servers and three workers one worker is killed each second."""
-    fleet = postgres_fleet
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
-    hosts = [fleet.host(), fleet.host()]
-    workers = [fleet.worker() for _ in range(3)]
-    fleet.let_go()
-    ids: dict[str, tuple[str, str]] = {}
-    for round in range(20):
-        for number in range(10):
-            tool = chance.choice(["once", "again"])
-            name = f"{tool}-{round}-{number}"
-            ids[chance.choice(hosts).begin(tool, name=name)] = tool, name
-        time.sleep(0.5)
-        victim = chance.randrange(len(workers))
-        kill(workers[victim])
-        workers[victim] = fleet.worker()
-    for id, (tool, name) in ids.items():
-        found = hosts[0].ended(id)
-        runs = fleet.runs(name)
-        assert found["status"] == "completed" or tool == "once", (name, found)
-        assert len(runs) == 1 or tool == "again" or (found["status"] == "failed" and not runs), (name, runs)

@@ -295,7 +295,7 @@ def stateless_request(method: str, params: dict[str, Any]) -> tuple[dict[str, An
     """A request of 2026-07-28 and the headers that go with it."""
     given = {**params, "_meta": {**META, **params.get("_meta", {})}}
     headers = {"MCP_Protocol_Version": STATELESS, "Mcp_Method": method}
-    name = params.get("name") or params.get("uri")
+    name = params.get("name") or params.get("uri") or params.get("taskId")
     if name:
         headers["Mcp_Name"] = name
     return request(method, given), headers

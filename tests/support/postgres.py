@@ -53,7 +53,7 @@ class Cluster:
 
     password_user, password = PASSWORD_USER, "geheim-and-long:/@%"
 
-    def __init__(self, initdb: str, postgres: str, folder: str) -> None:
+    def __init__(self, initdb: str, postgres: str, folder: str, fsync: str = "off") -> None:
         self.folder = folder
         self.count = 0
         self._as: dict[str, Any] = {}
@@ -66,7 +66,7 @@ class Cluster:
         with open(os.path.join(data, "pg_hba.conf"), "w", encoding="ascii") as file:
             file.write(f"local all {PASSWORD_USER} scram-sha-256\nlocal all all trust\n")
         options = {
-            "fsync": "off",
+            "fsync": fsync,
             "listen_addresses": "",
             "shared_buffers": "16MB",
             "unix_socket_directories": folder,
@@ -169,7 +169,7 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def running(initdb: str | None, server: str | None, missing: str) -> Iterator[Cluster]:
+def running(initdb: str | None, server: str | None, missing: str, fsync: str = "off") -> Iterator[Cluster]:
     """A server of these programs; a skip with this reason where there are none."""
     if initdb is None or server is None or not _may_be_run_by_others(server):
         pytest.skip(missing)
@@ -177,7 +177,7 @@ def running(initdb: str | None, server: str | None, missing: str) -> Iterator[Cl
     folder = tempfile.mkdtemp(prefix="fastrpc-pg-")
     cluster = None
     try:
-        cluster = Cluster(initdb, server, folder)
+        cluster = Cluster(initdb, server, folder, fsync)
         yield cluster
     finally:
         if cluster is not None:
