@@ -15,6 +15,7 @@ from fastrpc import tracebacks
 from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
+from fastrpc.settings import TASKS_DATABASE
 from fastrpc.storage import StorageError
 from fastrpc.tasks import store, workers
 from fastrpc.tasks.changes import announce
@@ -320,6 +321,8 @@ class TaskBoard:
     def listen(self) -> None:
         """Have the clients of this process be notified of changes that other processes announce."""
         self._loop = asyncio.get_running_loop()
+        if not self._rows.is_open and TASKS_DATABASE.read().startswith("postgres"):
+            self._soon(self._rows.open())  # which begins to hear the processes of other hosts
 
     def _announce(self, id: str, owner: str) -> None:
         """A task has changed in this process: notify clients, here and in the other processes."""
