@@ -340,7 +340,10 @@ class TaskBoard:
                 pass
 
     def _notify(self, id: str, owner: str | None, worker: str) -> None:
-        """Notify who waits for a change of a task; `owner` is None if it is not known."""
+        """Notify who waits for a change of a task, of any task without an id; `owner` is None if it is not
+        known."""
+        if owner is None and self._listener is None:
+            return  # this server has been left meanwhile
         if self.is_worker and not worker:
             self._woken.set()  # a task may wait for a worker
         for event in self._waiting.get(id, ()):
@@ -348,13 +351,14 @@ class TaskBoard:
         if worker != self.worker and id in self._runs:
             self._soon(self._end_cancelled([id]))
         runtime = self.server.runtime
-        is_watched = runtime.features.is_task_watched
-        watching: dict[str, list[Any]] = {}
+        watching: dict[tuple[str, str], list[Any]] = {}
         for each in list(runtime.dispatchers):
-            if owner in (None, each.principal) and is_watched(each.changes, id):
-                watching.setdefault(each.principal, []).append(each.changes)
-        for principal, changes in watching.items():
-            self._soon(self._notify_clients(id, principal, changes))
+            if owner in (None, each.principal):
+                watched = runtime.features.watched_tasks(each.changes)
+                for task in ({id} & watched) if id else watched:
+                    watching.setdefault((task, each.principal), []).append(each.changes)
+        for (task, principal), changes in watching.items():
+            self._soon(self._notify_clients(task, principal, changes))
 
     async def _notify_clients(self, id: str, owner: str, watching: list[Any]) -> None:
         record = await self.read(id, owner)
