@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MISSED = "missed"
 """Announcements were lost: anything may have changed."""
 SESSION, ENDED, MESSAGE = "session", "session_ended", "session_message"
+LISTENED = "session_listened"
+"""The client of a session has opened its standalone stream at the sender."""
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{16}")
 MOST_NUMBER = 2**63 - 1
@@ -62,6 +64,7 @@ CHANGES: dict[str, Callable[..., bool]] = {
     MISSED: _is_empty,
     SESSION: _is_session,
     ENDED: _is_session,
+    LISTENED: _is_session,
     MESSAGE: _is_message,
 }
 """The changes, and whether values are those of one."""

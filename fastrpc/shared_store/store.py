@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
         def session_changed(self, id: str) -> None: ...
         def session_ended(self, id: str) -> None: ...
+        def session_listened(self, id: str) -> None: ...
         def message_posted(self, id: str, number: int) -> None: ...
         def store_is_back(self) -> None: ...
 
@@ -174,6 +175,10 @@ class SharedStore:
             self._notify(connection, payloads.ENDED, id)
 
         return self._submit(write)
+
+    def listened(self, id: str) -> None:
+        """Notify that the client of a session has opened its standalone stream here, soon."""
+        self._send(payloads.written(self.group, self._process, payloads.LISTENED, id))
 
     def post(self, session: str, kind: str, body: bytes) -> None:
         """Send a message of a session to the processes of other hosts that have it, soon. One that is too
@@ -350,6 +355,8 @@ class SharedStore:
             return
         elif change == payloads.ENDED:
             self._call_listeners("session_ended", *values)
+        elif change == payloads.LISTENED:
+            self._call_listeners("session_listened", *values)
         elif change == payloads.MESSAGE:
             self._call_listeners("message_posted", *values)
         elif change == payloads.MISSED:

@@ -163,8 +163,8 @@ class SessionWire:
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
-        if session.missed:
-            session.notify_of_all()
+        if session.on_listener is not None:
+            session.on_listener()
         await self._responses.send_stream(request, session, reader, listens=True)
 
 

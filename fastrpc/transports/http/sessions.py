@@ -98,14 +98,18 @@ class HttpSession:
         self._stream_step = 1
         self.pass_line: Callable[[bytes], object] | None = None
         """Receives the messages that belong to no request, where another worker has the standalone stream."""
-        self.share_line: Callable[[bytes], object] | None = None
-        """Receives them too while nobody reads the standalone stream here: it may be open at another host."""
+        self.take_line: Callable[[bytes], object] | None = None
+        """Receives them while nobody reads the standalone stream here: it may be open at another host."""
+        self.on_listener: Callable[[], object] | None = None
+        """Called when the client has opened the standalone stream."""
         self.common = CommonState()
         """What the other processes know of the session."""
         self.unsaved: SessionChange | None = None
         """What could not be stored for other hosts yet."""
         self.missed = False
-        """Whether subscriptions come from other hosts, and no stream has been opened here since."""
+        """Whether the client may have heard of changes elsewhere, or of none, since it listened here."""
+        self.listens_elsewhere = False
+        """Whether the client has opened the standalone stream at another host since it did here."""
         self.delivery: Future[None] | None = None
         """Done when the other processes know the state that the client has set."""
 
@@ -171,9 +175,10 @@ class HttpSession:
 
     def put_standalone(self, line: bytes) -> None:
         """Send a message that belongs to no request."""
-        self.standalone.put(line)
-        if self.standalone.reader is None and self.share_line is not None:
-            self.share_line(line)
+        if self.standalone.reader is None and self.take_line is not None:
+            self.take_line(line)
+        else:
+            self.standalone.put(line)
 
     def stream_of(self, exchange: Exchange) -> Reader:
         """Make a stream of all items of an exchange, queued and later ones, and return its first reader.
@@ -223,13 +228,6 @@ class HttpSession:
     def priming(self, reader: Reader) -> bytes:
         """Return the first bytes for a reader."""
         return priming(f"{reader.stream.number}-{reader.seen}", self.retry_ms) if self.primed else b""
-
-    def notify_of_all(self) -> None:
-        """Notify the client of each resource that it has subscribed to as updated: changes were missed while
-        no process had both the session and a stream to the client."""
-        self.missed = False
-        for uri in self.dispatcher.session.subscriptions:
-            self.dispatcher.changes.resource_updated(uri)
 
     def interrupt(self, reason: str) -> None:
         """Cancel the calls in flight, and answer each with an error."""

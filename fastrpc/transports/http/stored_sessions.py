@@ -66,7 +66,8 @@ class StoredSessions:
     def bind(self, session: HttpSession) -> None:
         """Hear of a session from now on."""
         self._bound[session.id[:NONCE]] = session
-        session.share_line = partial(self._share_line, session)
+        session.take_line = partial(self.take_line, session)
+        session.on_listener = partial(self.listened, session)
 
     def _session(self, nonce: str) -> HttpSession | None:
         session = self._bound.get(nonce)
@@ -149,13 +150,38 @@ class StoredSessions:
         """Send a message to the other hosts that have the session."""
         self._store.post(session.id[:NONCE], kind, text)
 
-    def _share_line(self, session: HttpSession, line: bytes) -> None:
-        """Send what belongs to no request to the host at which the client listens, if it is none of those of
-        which every host notifies by itself."""
+    def take_line(self, session: HttpSession, line: bytes) -> None:
+        """Handle a message that belongs to no request while no client reads the standalone stream here."""
         message = Message()
         message.read(line)
-        if message.method not in RAISED_EVERYWHERE:
-            self.post(session, LINE, line)
+        if message.method in RAISED_EVERYWHERE:
+            if not session.missed:  # else the client hears of all when it listens here again
+                session.standalone.put(line)
+            return
+        self.post(session, LINE, line)
+        if not session.listens_elsewhere:
+            session.standalone.put(line)
+
+    def listened(self, session: HttpSession) -> None:
+        """The client has opened the standalone stream here. If that may have been open at another host,
+        notify it of everything as changed."""
+        self._store.listened(session.id[:NONCE])
+        session.listens_elsewhere = False
+        if session.missed:
+            session.missed = False
+            changes = session.dispatcher.changes
+            for uri in changes.subscribed():
+                changes.resource_updated(uri)
+            for kind in ("tool", "resource", "prompt"):
+                changes.list_changed(kind)
+
+    def leave_stream(self, nonce: str) -> None:
+        """The client has opened its standalone stream at another host, where it hears what it would here."""
+        session = self._session(nonce)
+        if session is not None:
+            session.missed = session.listens_elsewhere = True
+            if session.standalone.reader is None:
+                session.standalone.forget()
 
     # --- what other processes have written ----------------------------------------------------------------
 
@@ -247,6 +273,9 @@ class _Hearer:
 
     def session_ended(self, id: str) -> None:
         call_in(self._loop, partial(self._sessions.refuse, id))
+
+    def session_listened(self, id: str) -> None:
+        call_in(self._loop, partial(self._sessions.leave_stream, id))
 
     def message_posted(self, id: str, number: int) -> None:
         call_in(self._loop, partial(self._sessions.receive, id, number))
