@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fastrpc.errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -12,6 +14,17 @@ def task_board(server: Any) -> Any:
     from fastrpc.tasks.board import TaskBoard
 
     return TaskBoard(server)
+
+
+def shared_store(server: Any) -> Any:
+    """Return what the processes of a server share between hosts. Raises UsageError."""
+    try:
+        from fastrpc.shared_store.store import SharedStore
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "sqlalchemy":
+            raise
+        raise UsageError('FASTRPC_SHARED needs SQLAlchemy: pip install "fastrpc-mcp[postgresql]"') from None
+    return SharedStore(server.name, server.runtime.announcements)
 
 
 def tool_processes(server: Any) -> Any:

@@ -647,6 +647,7 @@ class Server:
         from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 
         runtime = self.runtime
+        runtime.shared  # noqa: B018  # from the first connection on, this process hears other hosts
         tails = map(runtime.results.endings, (LATEST_SESSION_VERSION, STATELESS))
         kind = Dispatcher if runtime.recorder is None else self._observed().dispatcher_type
         return kind(runtime, Connection(*tails), main)

@@ -259,6 +259,12 @@ TASKS_DATABASE = Setting(
     "",
     "where tasks are: sqlite:///PATH or postgresql://…; unset: tasks.sqlite3 in the state folder",
 )
+SHARED = Setting(
+    "FASTRPC_SHARED",
+    "secret",
+    "",
+    "the database, postgresql://…, by which hosts notify each other of changes",
+)
 TASK_WORKERS = Setting(
     "FASTRPC_TASK_WORKERS", "flag", False, "leave tasks to the processes of fastrpc worker"
 )
@@ -302,6 +308,7 @@ SETTINGS = (
         "FASTRPC_SECRET", "secret", "", "signs what clients carry; the same on all machines that serve them"
     ),
     Setting("FASTRPC_SECRET_FILE", "file", "", "more such keys, one a line"),
+    SHARED,
     TASKS_DATABASE,
     TASK_WORKERS,
     Setting("FASTRPC_WORKERS", "count", 1, "over HTTP: processes that serve"),

@@ -4,6 +4,9 @@ Imported with the first change, or by a server that is served by several process
 
 from __future__ import annotations
 
+from math import inf
+from time import monotonic
+
 from fastrpc.json_encoding import to_json
 from fastrpc.protocol.lifecycle import READY
 
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
 
     from fastrpc.engine.ports import NotifiedDispatcher
     from fastrpc.engine.visibility import VisibilityFilters
+
+
+RECENT_SECONDS = 5.0
+MOST_RECENT = 1000
 
 
 class Announcements:
@@ -30,14 +37,18 @@ class Announcements:
         self._filters = filters
         self._forget = forget
         self._take_task_change = take_task_change
-        self.share: Callable[[bytes], object] | None = None
-        """Sends an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
+        self.carriers: list[Callable[[bytes], object]] = []
+        """Send an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
+        self.recent: dict[str, float] | None = None
+        """When resources have been announced as updated lately, by URI; None if nobody needs to know."""
 
     def announce(self, change: str, *values: Any) -> None:
         """Notify the clients of a change (`CHANGES`), those of the other processes too. Thread-safe."""
         self.take(change, *values)
-        if self.share is not None:
-            self.share(to_json([change, *values]))
+        if self.carriers:
+            announcement = to_json([change, *values])
+            for carrier in self.carriers:
+                carrier(announcement)
 
     def take(self, change: str, *values: Any) -> None:
         """Notify the clients of this process of a change that another one has announced."""
@@ -70,8 +81,37 @@ class Announcements:
 
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify this process's subscribers of a changed resource. `rest`: other members of the params."""
+        if self.recent is not None:
+            self._note_update(uri)
         for dispatcher in list(self._dispatchers):
             dispatcher.changes.resource_updated(uri, rest)
+
+    def _note_update(self, uri: str) -> None:
+        """Remember that a resource was announced as updated."""
+        from fastrpc.protocol.uri_template import normal
+
+        assert self.recent is not None
+        meant = normal(uri)
+        self.recent.pop(meant, None)
+        self.recent[meant] = monotonic()
+        if len(self.recent) > MOST_RECENT:
+            self.recent.pop(next(iter(self.recent)), None)
+
+    def was_updated(self, meant: str) -> bool:
+        """Whether a resource, a URI in its normal form, was announced as updated within `RECENT_SECONDS`: a
+        client that has subscribed to it at another process meanwhile may have missed that."""
+        return self.recent is not None and monotonic() - self.recent.get(meant, -inf) <= RECENT_SECONDS
+
+    def missed(self) -> None:
+        """Announcements of other processes were lost: notify this process's clients of all lists, and of each
+        resource to which they have subscribed, as changed. Thread-safe."""
+        uris: dict[str, None] = {}
+        for dispatcher in list(self._dispatchers):
+            uris.update(dict.fromkeys(dispatcher.changes.subscribed()))
+        for kind in ("tool", "resource", "prompt"):
+            self.list_changed(kind)
+        for uri in uris:
+            self.resource_updated(uri)
 
     def task_changed(self, id: str, owner: str, worker: str) -> None:
         """A worker has changed a task of an owner."""

@@ -54,6 +54,13 @@ class ChangeNotifications:
                 request.quota.close()
             self.unwatch(request.params["notifications"].get("resourceSubscriptions", ()))
 
+    def subscribed(self) -> list[str]:
+        """Return the resources that the client has subscribed to, as URIs in their normal form."""
+        found = list(self.session.subscriptions)
+        for request in list(self.listening.values()):
+            found += request.params["notifications"].get("resourceSubscriptions", ())
+        return found
+
     def has_subscribed(self, meant: str) -> bool:
         """Whether the client has subscribed to the resource with this URI in its normal form."""
         return meant in self.session.subscriptions or any(

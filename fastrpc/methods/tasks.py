@@ -304,9 +304,12 @@ def check_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> None:
         dispatcher.runtime.tasks.listen()
 
 
-def is_watched(changes: ChangeNotifications, id: str) -> bool:
-    """Whether a client is to be notified of the changes of a task."""
-    return id in changes.session.task_ids or any(_listens(each, id) for each in changes.listening.values())
+def watched(changes: ChangeNotifications) -> set[str]:
+    """Return the tasks of whose changes a client is to be notified."""
+    ids = set(changes.session.task_ids)
+    for request in list(changes.listening.values()):
+        ids.update(request.params["notifications"].get("taskIds", ()))
+    return ids
 
 
 def changed(changes: ChangeNotifications, record: TaskRecord) -> None:

@@ -15,6 +15,7 @@ from fastrpc import tracebacks
 from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
+from fastrpc.settings import TASKS_DATABASE
 from fastrpc.storage import CommitUnknown, StorageError
 from fastrpc.tasks import store, workers
 from fastrpc.tasks.changes import announce
@@ -358,6 +359,8 @@ class TaskBoard:
     def listen(self) -> None:
         """Have the clients of this process be notified of changes that other processes announce."""
         self._loop = asyncio.get_running_loop()
+        if not self._rows.is_open and TASKS_DATABASE.read().startswith("postgres"):
+            self._soon(self._rows.open())  # which begins to hear the processes of other hosts
 
     def _announce(self, id: str, owner: str) -> None:
         """A task has changed in this process: notify clients, here and in the other processes."""
@@ -375,7 +378,10 @@ class TaskBoard:
                 pass
 
     def _notify(self, id: str, owner: str | None, worker: str) -> None:
-        """Notify who waits for a change of a task; `owner` is None if it is not known."""
+        """Notify who waits for a change of a task, of any task without an id; `owner` is None if it is not
+        known."""
+        if owner is None and self._listener is None:
+            return  # this server has been left meanwhile
         if self.is_worker and not worker:
             self._woken.set()  # a task may wait for a worker
         for event in self._waiting.get(id, ()):
@@ -383,13 +389,14 @@ class TaskBoard:
         if worker != self.worker and id in self._runs:
             self._soon(self._end_cancelled([id]))
         runtime = self.server.runtime
-        is_watched = runtime.features.is_task_watched
-        watching: dict[str, list[Any]] = {}
+        watching: dict[tuple[str, str], list[Any]] = {}
         for each in list(runtime.dispatchers):
-            if owner in (None, each.principal) and is_watched(each.changes, id):
-                watching.setdefault(each.principal, []).append(each.changes)
-        for principal, changes in watching.items():
-            self._soon(self._notify_clients(id, principal, changes))
+            if owner in (None, each.principal):
+                watched = runtime.features.watched_tasks(each.changes)
+                for task in ({id} & watched) if id else watched:
+                    watching.setdefault((task, each.principal), []).append(each.changes)
+        for (task, principal), changes in watching.items():
+            self._soon(self._notify_clients(task, principal, changes))
 
     async def _notify_clients(self, id: str, owner: str, watching: list[Any]) -> None:
         record = await self.read(id, owner)

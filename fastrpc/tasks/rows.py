@@ -43,6 +43,10 @@ class TaskRows:
 
         return listen(self._journal.database, heard)
 
+    async def open(self) -> None:
+        """Open the database, if it is not open. Raises StorageError."""
+        await self.do(lambda connection: None)
+
     async def do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
         """Run a function of `store` in a transaction, and return its value once that is committed. Raises
         StorageError, also if the database cannot be opened: the next call tries again."""

@@ -1,4 +1,4 @@
-"""Notifications of PostgreSQL: one connection for all that listens in a process, made again when it is lost."""
+"""Notifications of PostgreSQL: one connection for all that listens in a process, made again if it is lost."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
 
+from fastrpc.protocol.session_changes import CommonState
+
 Mapped = MutableMapping[str, Any]
 """A scope or an event, as ASGI 3 has them."""
 
@@ -24,8 +26,15 @@ class Front(Protocol):
 
 
 class SharesSessions(Protocol):
-    """What shares sealed sessions with other workers: `fastrpc.transports.http.session_sharing`."""
+    """What shares sealed sessions with other processes: `fastrpc.transports.http.session_sharing`."""
 
+    def use(self, runtime: Any) -> None: ...
     def bind(self, session: Any, *, is_adopted: bool) -> None: ...
     def message(self, session: Any, kind: str, body: bytes) -> None: ...
-    def ended(self, session: Any) -> None: ...
+    def ended(self, session: Any) -> Awaitable[object] | None:
+        """Returns what to wait for, a moment, before the client hears that its session has ended."""
+
+    async def stored(self, id: str) -> CommonState | None:
+        """Return what other hosts have stored of a session; None if that is not known."""
+
+    def take_stored(self, session: Any, state: CommonState) -> None: ...

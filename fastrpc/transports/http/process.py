@@ -8,6 +8,7 @@ Runs the event loop, and the server on the sockets that it is given, with a trac
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -66,6 +67,11 @@ class WorkerGroup:
     folder: str
     channel: socket.socket
 
+    @property
+    def folder_name(self) -> str:
+        """The random name of the folder, which no other host uses."""
+        return os.path.basename(self.folder)
+
 
 def serve(
     server: HttpServable,
@@ -86,6 +92,8 @@ def serve(
                 f"http: workers: each process would have its own {kept}, and the next call may come to "
                 "another one: serve these tools with one worker, or leave them out"
             )
+    if server.runtime.shared is not None:
+        server.runtime.shared.wait_until_open()
     with _recording(server, settings) as access:
 
         async def serving() -> None:
@@ -155,7 +163,9 @@ def _server_of(
 
         announcements = server.runtime.announcements
         router = SessionRouter(app, group.folder, group.number, group.count, announcements.take)
-        announcements.share = router.share
+        announcements.carriers.append(router.share)
+        if server.runtime.shared is not None:
+            server.runtime.shared.group = group.folder_name
     front = application.front(router or app)
     if settings.trace is not None:
         from fastrpc.transports.http.tracing import Traced

@@ -165,7 +165,7 @@ class SessionRouter:
         """Listen to the other workers."""
         self._loop = asyncio.get_running_loop()
         self._sharing = self._app.sessions.sharing = SessionSharing(
-            self._app.sessions, self._number, self._count, self._send_later, self._loop
+            self._app.sessions, self._loop, self._number, self._count, self._send_later
         )
         path = self._address(self._number)
         if os.path.exists(path):

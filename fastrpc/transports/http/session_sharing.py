@@ -1,19 +1,21 @@
-"""Keeps a sealed session whole among the workers of one server, each of which serves the session's requests.
+"""Keeps a sealed session whole among the processes that serve its requests: workers of one server, and other
+hosts with the same store (`runtime.shared`).
 
-A request is served by the worker at which it arrives. What concerns the session as a whole goes to the other
-workers, by the sockets of `session_router`:
+A request is served by the process at which it arrives. What concerns the session as a whole goes to the other
+workers by the sockets of `session_router`, and to other hosts by the store (`stored_sessions`):
 
-| what | goes to |
-|---|---|
-| `STATE`: the log level and the subscriptions, when they have changed | all |
-| `MESSAGE`: a response or a notification of the client | those that have the session: one has asked |
-| `LINE`: a message of the server that belongs to no request | the owner: it has the standalone stream |
-| `ADOPTED`: a worker has begun to serve the session | those that have it: they send it their state |
-| `ENDED`: the client has ended the session | all |
+| what | goes to the workers | between hosts |
+|---|---|---|
+| `STATE`: what the client has changed of the log level and the subscriptions | all | a row |
+| `MESSAGE`: a response or a notification of the client | those that have the session (1) | a row |
+| `LINE`: a message of the server that belongs to no request | the owner: it has the stream | a row (2) |
+| `ADOPTED`: a worker has begun to serve the session | those that have it: they send theirs | a row is read |
+| `ENDED`: the client has ended the session | all | a row |
 
-The owner is the worker that the checksum of the id names (`session_ids`). It alone notifies the client of
-changes. A request that sets `STATE` is answered when the others know it; all else comes a moment later than
-the answer. Between machines nothing is shared.
+(1) one of them has asked; (2) while nobody reads that stream here. The owner is the worker that the checksum
+of the id names (`session_ids`). It alone notifies the client of changes, on each host. A request that sets
+`STATE` is answered when the workers know it, and the row is written or the store is away; all else comes a
+moment later than the answer.
 """
 
 from __future__ import annotations
@@ -23,22 +25,31 @@ from functools import partial
 from fastrpc import diagnostics
 from fastrpc._core.message import Message
 from fastrpc.errors import ProtocolError
+from fastrpc.protocol.session_changes import (
+    CommonState,
+    SessionChange,
+    change_between,
+    make_change,
+    state_of,
+)
 from fastrpc.transports.http.session_ids import belongs_here, worker_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, Future
     from collections.abc import Callable
     from typing import Any
 
     from fastrpc.transports.http.interfaces import Mapped
     from fastrpc.transports.http.sessions import HttpSession, Sessions
+    from fastrpc.transports.http.stored_sessions import StoredSessions
+    from fastrpc.transports.interfaces import ServedRuntime
 
 SHARED = "fastrpc.session"
 """The type of a frame with something about a session."""
 STATE, MESSAGE, LINE, ADOPTED, ENDED = "state", "message", "line", "adopted", "ended"
 FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications/roots/list_changed")
-"""Notifications that concern requests, or what is stored of the client, in other workers."""
+"""Notifications that concern requests, or what is stored of the client, in other processes."""
 
 
 class SessionSharing:
@@ -48,29 +59,49 @@ class SessionSharing:
     def __init__(
         self,
         sessions: Sessions,
-        number: int,
-        count: int,
-        send: Callable[[int, Mapped, Callable[[], object] | None], object],
         loop: AbstractEventLoop,
+        number: int = 0,
+        count: int = 1,
+        send: Callable[[int, Mapped, Callable[[], object] | None], object] = lambda *frame: None,
     ) -> None:
         self._sessions = sessions
         self._number = number
         self._count = count
         self._send = send
         self._loop = loop
+        self._store: StoredSessions | None = None
+
+    def use(self, runtime: ServedRuntime) -> None:
+        """Share sessions with other hosts too, by the store of a server's runtime."""
+        if self._store is None:
+            from fastrpc.transports.http.stored_sessions import StoredSessions
+
+            self._store = StoredSessions(self, self._sessions, runtime, self._loop)
 
     def bind(self, session: HttpSession, *, is_adopted: bool) -> None:
         """Share a session from now on, of which the other workers may know more if it `is_adopted`."""
         state = session.dispatcher.session
-        state.on_change = partial(self._send_state, session)
+        state.on_change = partial(self._changed, session)
+        session.common = state_of(state)
         if not belongs_here(session.id.encode()):
             state.hears_changes = False
             session.pass_line = partial(self._send_line, session)
+        if self._store is not None:
+            self._store.bind(session)
         if is_adopted:
             self._send_to_all(ADOPTED, session)
 
+    async def stored(self, id: str) -> CommonState | None:
+        """Return what other hosts have stored of a session; None if that is not known."""
+        return None if self._store is None else await self._store.read(id)
+
+    def take_stored(self, session: HttpSession, state: CommonState) -> None:
+        """Begin to serve a session in the state that other hosts have stored."""
+        session.missed |= bool(state.subscriptions)
+        self.become(session, state)
+
     def message(self, session: HttpSession, kind: str, body: bytes) -> None:
-        """Share a message that the client has posted, if another worker may need it."""
+        """Share a message that the client has posted, if another process may need it."""
         message = Message()
         message.read(body)
         if kind != "batch":
@@ -84,19 +115,23 @@ class SessionSharing:
     def _send_message(self, session: HttpSession, message: Message, text: bytes) -> None:
         if message.kind == "response" or (message.kind == "notification" and message.method in FORWARDED):
             self._send_to_all(MESSAGE, session, text)
+            if self._store is not None:
+                self._store.post(session, MESSAGE, text)
 
-    def ended(self, session: HttpSession) -> None:
-        """The client has ended a session."""
+    def ended(self, session: HttpSession) -> Future[None] | None:
+        """The client has ended a session. Return what is done when that is stored, or cannot be."""
         self._send_to_all(ENDED, session)
+        return None if self._store is None else self._store.end(session)
 
-    def _send_state(self, session: HttpSession, to: int | None = None) -> None:
-        state = session.dispatcher.session
-        data = {"level": state.log_level, "subscriptions": state.subscriptions}
-        if to is not None:
-            self._send_one(to, STATE, session, data)
+    def _changed(self, session: HttpSession) -> None:
+        """The client has changed the state of a session here."""
+        state = state_of(session.dispatcher.session)
+        change = change_between(session.common, state)
+        if change.is_empty:
             return
+        session.common = state
         delivery = session.delivery = self._loop.create_future()
-        left = self._count - 1
+        left = self._count - 1 + (self._store is not None)
 
         def taken() -> None:
             nonlocal left
@@ -106,7 +141,9 @@ class SessionSharing:
                 if session.delivery is delivery:
                     session.delivery = None
 
-        self._send_to_all(STATE, session, data, taken)
+        self._send_to_all(STATE, session, change, taken)
+        if self._store is not None:
+            self._store.write(session, change, taken)
 
     def _send_line(self, session: HttpSession, line: bytes) -> None:
         self._send_one(worker_of(session.id.encode(), self._count) or 0, LINE, session, line)
@@ -129,7 +166,7 @@ class SessionSharing:
         about = {"id": session.id, "principal": session.principal, "from": self._number}
         self._send(to, {"type": SHARED, "what": what, **about, "data": data}, on_taken)
 
-    # --- what other workers send --------------------------------------------------------------------------
+    # --- what other processes send ------------------------------------------------------------------------
 
     def take(self, frame: Mapped) -> None:
         """Handle what another worker has sent."""
@@ -144,35 +181,47 @@ class SessionSharing:
             session = self._adopted(id, principal)
         if session is None:
             return
-        state = session.dispatcher.session
         if what == STATE:
-            self._take_state(session, data)
+            self._make(session, SessionChange(*data))
         elif what == LINE:
-            session.standalone.put(data)
+            session.put_standalone(data)
         elif what == MESSAGE:
-            exchange = session.exchange()
-            exchange.receive(data)
-            session.put_back(exchange)
-        elif what == ADOPTED and (state.log_level is not None or state.subscriptions):
-            self._send_state(session, frame["from"])
+            self.receive(session, data)
+        elif what == ADOPTED:
+            change = change_between(CommonState(), state_of(session.dispatcher.session))
+            if not change.is_empty:
+                self._send_one(frame["from"], STATE, session, change)
+
+    def receive(self, session: HttpSession, text: bytes) -> None:
+        """Handle a message that the client has posted at another process."""
+        exchange = session.exchange()
+        exchange.receive(text)
+        session.put_back(exchange)
 
     def _adopted(self, id: str, principal: str) -> HttpSession | None:
         try:
-            return self._sessions.adopt(id, principal, self._loop)
+            session = self._sessions.adopt(id, principal, self._loop)
         except ProtocolError as error:
             diagnostics.write("info", f"a session of another worker cannot be continued: {error}")
             return None
+        if session is not None and self._store is not None:
+            self._store.refresh(session)
+        return session
 
-    def _take_state(self, session: HttpSession, data: Mapped) -> None:
-        state = session.dispatcher.session
-        on_change, state.on_change = state.on_change, None
+    def become(self, session: HttpSession, state: CommonState) -> SessionChange:
+        """Have a session in the state that is common to all processes; return what has changed here."""
+        if state.ended:
+            self._sessions.refuse(session.id)
+            self._sessions.end(session)
+            return SessionChange(None, {}, ())
+        change = change_between(state_of(session.dispatcher.session), state)
+        self._make(session, change)
+        return change
+
+    def _make(self, session: HttpSession, change: SessionChange) -> None:
+        """Change the state of a session as its client has at another process."""
         try:
-            state.set_log_level(data["level"])
-            for uri in [uri for uri in state.subscriptions if uri not in data["subscriptions"]]:
-                state.unsubscribe(uri)
-            for uri, asked in data["subscriptions"].items():
-                state.subscribe(uri, asked)
+            make_change(session.dispatcher.session, change)
         except ProtocolError as error:
             diagnostics.write("info", f"a subscription of a session at another worker is not kept: {error}")
-        finally:
-            state.on_change = on_change
+        session.common = session.common.with_change(change)

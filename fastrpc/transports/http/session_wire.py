@@ -47,19 +47,21 @@ class SessionWire:
             return await self._post_in_session(request, body, kind)
         return await self.post_without_session(request, body, kind, method)
 
-    def _session_of(self, request: HttpRequest) -> HttpSession:
+    async def _session_of(self, request: HttpRequest) -> HttpSession:
         """Return the session that a request names. Raises Refused: 400 without one, 404 if unknown."""
         given = request.header(b"mcp-session-id")
         if given is None:
             raise Refused(400, "Mcp-Session-Id: the header is missing; a session begins with initialize")
-        session = self._sessions.find(given, request.principal) or self._adopted(given, request.principal)
+        session = self._sessions.find(given, request.principal)
+        if session is None:
+            session = await self._continued(given, request.principal)
         check_version(request.header(b"mcp-protocol-version"))
         return session
 
-    def _adopted(self, id: str, principal: str) -> HttpSession:
+    async def _continued(self, id: str, principal: str) -> HttpSession:
         """Return the session of a sealed id, which another process has begun. Raises Refused."""
         try:
-            session = self._sessions.adopt(id, principal, asyncio.get_running_loop())
+            session = await self._sessions.continued(id, principal, asyncio.get_running_loop())
         except ProtocolError as error:
             raise Refused(429, error.message, error.code, RETRY) from None
         if session is None:
@@ -104,7 +106,7 @@ class SessionWire:
         return None
 
     async def _post_in_session(self, request: HttpRequest, body: bytes, kind: str) -> Rest:
-        session = self._session_of(request)
+        session = await self._session_of(request)
         if kind == "batch" and session.version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = session.exchange()
@@ -130,7 +132,7 @@ class SessionWire:
             await request.answer(202)
             return None
         if kind == "response" or method in NEED_A_SESSION:
-            self._session_of(request)
+            await self._session_of(request)
         if kind == "batch" and version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = self._exchanges.take(request.principal, version)
@@ -143,9 +145,11 @@ class SessionWire:
 
     async def delete(self, request: HttpRequest) -> None:
         """End a session; respond before the calls that this cancels do: the client may disconnect then."""
-        session = self._session_of(request)
-        self._sessions.end_for_client(session)
+        session = await self._session_of(request)
+        known_to_all = self._sessions.end_for_client(session)
         try:
+            if known_to_all is not None:
+                await known_to_all
             await request.answer(200)
         finally:
             session.close()
@@ -153,12 +157,14 @@ class SessionWire:
     async def get(self, request: HttpRequest) -> None:
         if not request.accepts("text/event-stream"):
             raise Refused(406, "Accept: expected text/event-stream")
-        session = self._session_of(request)
+        session = await self._session_of(request)
         last = request.header(b"last-event-id")
         reader = session.listen(last)
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
+        if session.on_listener is not None:
+            session.on_listener()
         await self._responses.send_stream(request, session, reader, listens=True)
 
 

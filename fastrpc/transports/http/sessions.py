@@ -9,12 +9,14 @@ bounded, in number and in bytes (`fastrpc.quotas`).
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import OrderedDict
 from functools import partial
 from time import monotonic
 
 from fastrpc.errors import InternalError, Overloaded
+from fastrpc.protocol.session_changes import CommonState
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.signed_texts import keys_of
@@ -27,9 +29,10 @@ from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, TimerHandle
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
+    from fastrpc.protocol.session_changes import SessionChange
     from fastrpc.transports.http.interfaces import SharesSessions
     from fastrpc.transports.http.session_seals import SessionSeals
     from fastrpc.transports.interfaces import Connect, ServedRuntime
@@ -43,6 +46,8 @@ STANDALONE_BYTES = 1024 * 1024
 RETRY_MS = 1000
 LATER_MS = 5000
 SWEEP_SECONDS = 30.0
+EVENT_BITS = 48
+"""Of the number before the first event of a sealed session's standalone stream: each process has others."""
 REQUEST_ID_BITS = 48  # ids stay below 2**53, which all JSON parsers read exactly
 
 PRIMED = (LATEST_SESSION_VERSION,)
@@ -89,17 +94,31 @@ class HttpSession:
         self._idle: list[Exchange] = []
         self._all_idle = all_idle
         self._last_stream = 0
+        self._first_event = 0
         self._stream_step = 1
         self.pass_line: Callable[[bytes], object] | None = None
         """Receives the messages that belong to no request, where another worker has the standalone stream."""
+        self.take_line: Callable[[bytes], object] | None = None
+        """Receives them while nobody reads the standalone stream here: it may be open at another host."""
+        self.on_listener: Callable[[], object] | None = None
+        """Called when the client has opened the standalone stream."""
+        self.common = CommonState()
+        """What the other processes know of the session."""
+        self.unsaved: SessionChange | None = None
+        """What could not be stored for other hosts yet."""
+        self.missed = False
+        """Whether the client may have heard of changes elsewhere, or of none, since it listened here."""
+        self.listens_elsewhere = False
+        """Whether the client has opened the standalone stream at another host since it did here."""
         self.delivery: Future[None] | None = None
-        """Done when the other workers know the state that the client has set."""
+        """Done when the other processes know the state that the client has set."""
 
     def become_sealed(self, id: str) -> None:
         """Take an id with which other processes can continue the session. From now on none of them gives a
         stream, or a request to the client, the number that another one gives."""
         self.id, self.is_sealed = id, True
         self._last_stream, self._stream_step = first_stream(), STREAM_STEP
+        self._first_event = self.standalone.last = self.standalone.sent = secrets.randbits(EVENT_BITS)
         self.dispatcher.session.first_request_id = secrets.randbits(REQUEST_ID_BITS) + 1
 
     @property
@@ -151,10 +170,15 @@ class HttpSession:
             exchange.close()
 
     def _take_standalone(self, kind: str, line: bytes) -> None:
-        if kind == MESSAGE and self.pass_line is None:
+        if kind == MESSAGE:
+            (self.pass_line or self.put_standalone)(line)
+
+    def put_standalone(self, line: bytes) -> None:
+        """Send a message that belongs to no request."""
+        if self.standalone.reader is None and self.take_line is not None:
+            self.take_line(line)
+        else:
             self.standalone.put(line)
-        elif kind == MESSAGE and self.pass_line is not None:
-            self.pass_line(line)
 
     def stream_of(self, exchange: Exchange) -> Reader:
         """Make a stream of all items of an exchange, queued and later ones, and return its first reader.
@@ -192,7 +216,7 @@ class HttpSession:
         if not (number.isdecimal() and seen.isdecimal() and last_event_id.isascii() and len(seen) < 20):
             return None
         stream = self._streams.get(int(number[:20]))
-        if stream is self.standalone and self.is_sealed and int(seen) > stream.last:
+        if stream is self.standalone and self.is_sealed and not self._first_event <= int(seen) <= stream.last:
             return self._listen_anew()  # it has heard that event from another process
         if stream is None or int(seen) > stream.last:
             return None
@@ -249,7 +273,7 @@ class Sessions:
         self._sweep: TimerHandle | None = None
         self._seals: SessionSeals | None = None
         self.sharing: SharesSessions | None = None
-        """Shares sealed sessions with the other workers, if there are some."""
+        """Shares sealed sessions with other processes, if there may be some."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -313,6 +337,18 @@ class Sessions:
             self.sharing.bind(session, is_adopted=True)
         return session
 
+    async def continued(self, id: str, principal: str, loop: AbstractEventLoop) -> HttpSession | None:
+        """Continue a sealed session as `adopt` does, in the state that other hosts have stored, if any."""
+        if self.handshake_of(id, principal) is None:
+            return None
+        state = None if self.sharing is None else await self.sharing.stored(id)
+        if state is not None and state.ended:
+            self.refuse(id)
+        session = self.find(id, principal) or self.adopt(id, principal, loop)  # found: it has come meanwhile
+        if session is not None and state is not None and self.sharing is not None:
+            self.sharing.take_stored(session, state)
+        return session
+
     def handshake_of(self, id: str, principal: str) -> dict[str, Any] | None:
         """Return the params of `initialize` of a sealed session; None for any other id."""
         if not is_sealed(id):
@@ -330,15 +366,26 @@ class Sessions:
             from fastrpc.transports.http.session_seals import SessionSeals
 
             self._seals = SessionSeals(keys, str(runtime.description.info.get("name")))
+            if runtime.shared is not None:
+                self._share_between_hosts(runtime)
         return self._seals
 
-    def end_for_client(self, session: HttpSession) -> None:
-        """Remove a session that its client ends, which the caller then closes, and do not continue it."""
+    def _share_between_hosts(self, runtime: ServedRuntime) -> None:
+        if self.sharing is None:
+            from fastrpc.transports.http.session_sharing import SessionSharing
+
+            self.sharing = SessionSharing(self, asyncio.get_running_loop())
+        self.sharing.use(runtime)
+
+    def end_for_client(self, session: HttpSession) -> Awaitable[object] | None:
+        """Remove a session that its client ends, which the caller then closes, and do not continue it.
+        Return what to wait for, a moment, until other processes do not either."""
         self.remove(session)
         if session.is_sealed:
             self.refuse(session.id)
             if self.sharing is not None:
-                self.sharing.ended(session)
+                return self.sharing.ended(session)
+        return None
 
     def refuse(self, id: str) -> None:
         """Do not continue a sealed session that its client has ended."""
