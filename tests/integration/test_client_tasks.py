@@ -20,12 +20,14 @@ from fastrpc import (
     CallResult,
     Client,
     ConnectionLost,
+    Context,
     RemoteError,
     RequestTimeout,
     TaskCancelled,
     TasksUnsupported,
     ToolCallFailed,
 )
+from fastrpc.errors import Overloaded
 from fastrpc.protocol.versions import STATELESS
 
 on_both_wires = pytest.mark.parametrize("version", [SESSION, STATELESS])
@@ -137,6 +139,31 @@ def test_a_task_ends_with_what_its_call_would_have_ended_with(shop: Shop, versio
                     await broken.wait()
                 assert caught.value.data == {"why": "asked for"}
             assert broken.status == "failed"
+
+    run(talk)
+
+
+@on_both_wires
+def test_a_task_that_ended_with_the_error_of_a_busy_server_is_not_waited_for(
+    shop: Shop, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastrpc.client.tasks.PAUSES", ())  # nothing is attempted again
+
+    @shop.app.tool(effect="read", task="allowed", after_seconds=0)
+    async def busy(ctx: Context, asks: bool = False) -> str:
+        """Fail as if another server were busy, perhaps after a question."""
+        await asyncio.sleep(0.001)
+        if asks:
+            await ctx.elicit("Now?", str)
+        raise Overloaded("the next server is busy")
+
+    async def talk() -> None:
+        async with shop.client(version, on_elicit=by_its_message) as client:
+            for asks in (False, True):
+                task = await client.call_tool("busy", {"asks": asks}, task=True)
+                with pytest.raises(RemoteError, match="the next server is busy"):
+                    await task.wait()
+                assert task.status == "failed"
 
     run(talk)
 
