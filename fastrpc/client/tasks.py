@@ -353,7 +353,7 @@ class RemoteTask(TaskFacts):
         return type(error)(text, exit_code=error.exit_code, stderr=error.stderr)
 
     def _late(self) -> RequestTimeout:
-        return RequestTimeout(f"the task {excerpt(self.id)} has not ended within the time limit; it goes on")
+        return RequestTimeout(f"the task {excerpt(self.id)} has not ended within the time limit")
 
 
 class SyncRemoteTask(TaskFacts):
@@ -463,13 +463,16 @@ def task_of(client: AsyncClient, tool: str, found: dict[str, Any]) -> RemoteTask
     return RemoteTask(client, {"taskId": "", "status": COMPLETED}, tool, CallResult(found))
 
 
-async def end_of_call(client: AsyncClient, tool: str, found: dict[str, Any]) -> CallResult:
-    """Return the result of a call that has become a task, for a caller who has not asked for one. Cancelling
-    this cancels the task. Raises ClientError."""
+async def end_of_call(
+    client: AsyncClient, tool: str, found: dict[str, Any], timeout_seconds: float | None
+) -> CallResult:
+    """Return the result of a call that has become a task, for a caller who has not asked for one.
+    `timeout_seconds`: the limit of the call, which begins anew with the task. At the limit, and if this is
+    cancelled, the task is cancelled. Raises ClientError."""
     task = task_of(client, tool, found)
     try:
-        return await task.wait()
-    except asyncio.CancelledError:
+        return await task.wait(timeout_ms=timeout_seconds and timeout_seconds * 1000)
+    except (asyncio.CancelledError, RequestTimeout):
         client._session.spawn(task.cancel())
         raise
 

@@ -305,6 +305,29 @@ def test_a_client_that_declares_tasks_for_all_calls_waits_in_each(shop: Shop) ->
     run(talk)
 
 
+def test_the_time_limit_of_a_call_holds_for_the_task_that_it_becomes(shop: Shop) -> None:
+    ended: list[str] = []
+
+    @shop.app.tool(effect="read", task="allowed", after_seconds=0)
+    async def endless() -> str:
+        """Wait until it is cancelled."""
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("endless")
+        return "never"
+
+    async def talk() -> None:
+        capabilities = {"extensions": {EXTENSION: {}}}
+        async with shop.client(STATELESS, capabilities=capabilities) as client:
+            await client.call_tool("price")  # opens the database, which may take a second
+            with pytest.raises(RequestTimeout):
+                await client.call_tool("endless", timeout_seconds=1)
+            await until(lambda: ended)
+
+    run(talk)
+
+
 # --- the list, ids, and time to live --------------------------------------------------------------------
 
 
