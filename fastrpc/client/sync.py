@@ -378,7 +378,13 @@ def _run_or_cancel(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, An
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
     ):
-        return loop.run_until_complete(task)
+        try:
+            return loop.run_until_complete(task)
+        except KeyboardInterrupt:  # of a handler that the program has installed
+            if not task.done():
+                task.cancel()
+                loop.run_until_complete(asyncio.wait({task}))
+            raise
     interrupted = False
 
     def interrupt(*_: object) -> None:
