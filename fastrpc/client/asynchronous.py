@@ -332,7 +332,7 @@ class AsyncClient(ToolCaller, ServerFacts):
         if self._declares_tasks and type(found) is not CallResult and not self.takes_any_type:
             from fastrpc.client.tasks import end_of_call
 
-            found = await end_of_call(self, name, found)
+            found = await end_of_call(self, name, found, timeout_seconds)
         complete: CallResult = found
         return complete
 

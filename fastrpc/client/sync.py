@@ -12,8 +12,13 @@ the next one. Calls from several threads run one at a time.
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
+from _signal import (  # type: ignore[import-not-found]  # those of `signal` convert to enums, for 30 µs a call
+    SIGINT,
+    default_int_handler,
+    getsignal,
+    signal,
+)
 from functools import wraps
 from time import monotonic
 
@@ -376,9 +381,15 @@ def _run_or_cancel(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, An
     task = loop.create_task(coroutine)
     if (
         threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        or getsignal(SIGINT) is not default_int_handler
     ):
-        return loop.run_until_complete(task)
+        try:
+            return loop.run_until_complete(task)
+        except KeyboardInterrupt:  # of a handler that the program has installed
+            if not task.done():
+                task.cancel()
+                loop.run_until_complete(asyncio.wait({task}))
+            raise
     interrupted = False
 
     def interrupt(*_: object) -> None:
@@ -389,11 +400,11 @@ def _run_or_cancel(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, An
         task.cancel()
         loop.call_soon_threadsafe(lambda: None)  # it may be waiting in the system
 
-    signal.signal(signal.SIGINT, interrupt)
+    signal(SIGINT, interrupt)
     try:
         return loop.run_until_complete(task)
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal(SIGINT, default_int_handler)
         if interrupted:
             raise KeyboardInterrupt
 

@@ -176,7 +176,7 @@ class RemoteTask(TaskFacts):
             async for _ in self:
                 if on_change is not None:
                     on_change(self)
-            result = await self._patiently(self._end)
+            result = await self._end()
         return self._client._value_of(self._tool, result, as_type)
 
     async def __aiter__(self) -> AsyncIterator[RemoteTask]:
@@ -187,7 +187,7 @@ class RemoteTask(TaskFacts):
         async with TaskChanges(self, lambda: self._client._session, self.meta) as changes:
             seen = self._raw
             while not self.is_done:
-                await self._patiently(lambda: self._next(changes))
+                await self._next(changes)
                 while self._raw != seen:  # it may change during the yield, too
                     seen = self._raw
                     yield self
@@ -238,7 +238,7 @@ class RemoteTask(TaskFacts):
         """Answer what the task asks, and take its next state."""
         changes.follow()
         if not self.status:
-            await self.refresh()
+            await self._patiently(self.refresh)
             return
         if self.status == INPUT_REQUIRED:
             await self._answer()
@@ -248,15 +248,15 @@ class RemoteTask(TaskFacts):
         if changes.are_pushed:
             seconds = max(seconds, PUSHED_POLL_SECONDS)
         if not await changes.wait(seconds):
-            await self.refresh()
+            await self._patiently(self.refresh)
 
     async def _answer(self) -> None:
         """Have the handlers answer what the task asks. In 2025-11-25 the server asks while its result is
         waited for."""
         session = self._client._session
         if session.version != STATELESS:
-            await self._receive_result()
-            await self.refresh()
+            await self._patiently(self._receive_result)
+            await self._patiently(self.refresh)
             return
         for key, request in input_requests_in("tasks/get", self._raw).items():
             if key not in self._answered:
@@ -268,7 +268,7 @@ class RemoteTask(TaskFacts):
                     raise
         if self._responses:
             sent = dict(self._responses)
-            await self._request("tasks/update", inputResponses=sent)
+            await self._patiently(lambda: self._request("tasks/update", inputResponses=sent))
             self._responses = {key: each for key, each in self._responses.items() if key not in sent}
 
     async def _end(self) -> CallResult:
@@ -279,7 +279,7 @@ class RemoteTask(TaskFacts):
             if self._client.version == STATELESS:
                 self._read_result()
             else:
-                await self._receive_result()
+                await self._patiently(self._receive_result)
         if self._failure is not None:
             raise self._failure
         assert self._result is not None
@@ -302,7 +302,9 @@ class RemoteTask(TaskFacts):
             self._result = CallResult(await self._request("tasks/result", timeout_seconds=0))
         except RemoteError as error:
             if error.code == Overloaded.code:
-                raise
+                await self.refresh()
+                if self.status != FAILED:  # else the task has ended with this error
+                    raise
             self._failure = error
 
     # --- requests ---------------------------------------------------------------------------------------
@@ -318,7 +320,8 @@ class RemoteTask(TaskFacts):
         return found
 
     async def _patiently(self, step: Callable[[], Awaitable[Any]]) -> Any:
-        """Run a step, again while the server is out of reach, but may be back soon. Raises ClientError."""
+        """Make a request, again while the server is out of reach, but may be back soon. Raises ClientError.
+        Handlers of the client, and the error of a task that has failed, must not be part of `step`."""
         began: float | None = None
         attempts = 0
         while True:
@@ -350,7 +353,7 @@ class RemoteTask(TaskFacts):
         return type(error)(text, exit_code=error.exit_code, stderr=error.stderr)
 
     def _late(self) -> RequestTimeout:
-        return RequestTimeout(f"the task {excerpt(self.id)} has not ended within the time limit; it goes on")
+        return RequestTimeout(f"the task {excerpt(self.id)} has not ended within the time limit")
 
 
 class SyncRemoteTask(TaskFacts):
@@ -460,13 +463,16 @@ def task_of(client: AsyncClient, tool: str, found: dict[str, Any]) -> RemoteTask
     return RemoteTask(client, {"taskId": "", "status": COMPLETED}, tool, CallResult(found))
 
 
-async def end_of_call(client: AsyncClient, tool: str, found: dict[str, Any]) -> CallResult:
-    """Return the result of a call that has become a task, for a caller who has not asked for one. Cancelling
-    this cancels the task. Raises ClientError."""
+async def end_of_call(
+    client: AsyncClient, tool: str, found: dict[str, Any], timeout_seconds: float | None
+) -> CallResult:
+    """Return the result of a call that has become a task, for a caller who has not asked for one.
+    `timeout_seconds`: the limit of the call, which begins anew with the task. At the limit, and if this is
+    cancelled, the task is cancelled. Raises ClientError."""
     task = task_of(client, tool, found)
     try:
-        return await task.wait()
-    except asyncio.CancelledError:
+        return await task.wait(timeout_ms=timeout_seconds and timeout_seconds * 1000)
+    except (asyncio.CancelledError, RequestTimeout):
         client._session.spawn(task.cancel())
         raise
 

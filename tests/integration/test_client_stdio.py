@@ -323,6 +323,43 @@ def test_ctrl_c_does_not_raise_inside_the_loop_which_can_be_used_again(
     assert (done.stdout, done.stderr) == ("not raised here\ngoes on\n" * 2, "")
 
 
+OWN_HANDLER = """
+import asyncio, os, signal, sys, threading
+from fastrpc import Client
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+async def interrupted():
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        await asyncio.sleep(40)
+    except asyncio.CancelledError:
+        print("cancelled")
+        raise
+
+signal.signal(signal.SIGINT, interrupt)
+with Client.sync(sys.argv[1:], version="2025-11-25") as client:
+    try:
+        client._run(interrupted())
+    except KeyboardInterrupt:
+        print(client.call_tool("echo", {"text": "goes on"}).text)
+"""
+
+
+def test_a_handler_of_the_program_that_raises_at_ctrl_c_cancels_what_runs(
+    command: list[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OWN_HANDLER, *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.stdout, done.stderr) == ("cancelled\ngoes on\n", "")
+
+
 def test_a_signal_that_comes_just_before_the_client_waits_is_heard(
     command: list[str], tmp_path: Path
 ) -> None:

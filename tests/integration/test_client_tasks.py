@@ -20,12 +20,14 @@ from fastrpc import (
     CallResult,
     Client,
     ConnectionLost,
+    Context,
     RemoteError,
     RequestTimeout,
     TaskCancelled,
     TasksUnsupported,
     ToolCallFailed,
 )
+from fastrpc.errors import Overloaded
 from fastrpc.protocol.versions import STATELESS
 
 on_both_wires = pytest.mark.parametrize("version", [SESSION, STATELESS])
@@ -137,6 +139,31 @@ def test_a_task_ends_with_what_its_call_would_have_ended_with(shop: Shop, versio
                     await broken.wait()
                 assert caught.value.data == {"why": "asked for"}
             assert broken.status == "failed"
+
+    run(talk)
+
+
+@on_both_wires
+def test_a_task_that_ended_with_the_error_of_a_busy_server_is_not_waited_for(
+    shop: Shop, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastrpc.client.tasks.PAUSES", ())  # nothing is attempted again
+
+    @shop.app.tool(effect="read", task="allowed", after_seconds=0)
+    async def busy(ctx: Context, asks: bool = False) -> str:
+        """Fail as if another server were busy, perhaps after a question."""
+        await asyncio.sleep(0.001)
+        if asks:
+            await ctx.elicit("Now?", str)
+        raise Overloaded("the next server is busy")
+
+    async def talk() -> None:
+        async with shop.client(version, on_elicit=by_its_message) as client:
+            for asks in (False, True):
+                task = await client.call_tool("busy", {"asks": asks}, task=True)
+                with pytest.raises(RemoteError, match="the next server is busy"):
+                    await task.wait()
+                assert task.status == "failed"
 
     run(talk)
 
@@ -274,6 +301,29 @@ def test_a_client_that_declares_tasks_for_all_calls_waits_in_each(shop: Shop) ->
             with pytest.raises(asyncio.CancelledError):
                 await calling
             await asyncio.get_running_loop().run_in_executor(None, gone, int(path.read_text()))
+
+    run(talk)
+
+
+def test_the_time_limit_of_a_call_holds_for_the_task_that_it_becomes(shop: Shop) -> None:
+    ended: list[str] = []
+
+    @shop.app.tool(effect="read", task="allowed", after_seconds=0)
+    async def endless() -> str:
+        """Wait until it is cancelled."""
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("endless")
+        return "never"
+
+    async def talk() -> None:
+        capabilities = {"extensions": {EXTENSION: {}}}
+        async with shop.client(STATELESS, capabilities=capabilities) as client:
+            await client.call_tool("price")  # opens the database, which may take a second
+            with pytest.raises(RequestTimeout):
+                await client.call_tool("endless", timeout_seconds=1)
+            await until(lambda: ended)
 
     run(talk)
 

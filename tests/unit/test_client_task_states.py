@@ -9,8 +9,9 @@ import pytest
 from support.scripted_server import Asked, Saying, Scripted
 from support.waiting import SECONDS
 
-from fastrpc import Client, InvalidAnswer, TaskCancelled
+from fastrpc import Client, ConnectionLost, InvalidAnswer, RemoteError, TaskCancelled
 from fastrpc.client.tasks import LONGEST_POLL_MS, POLL_MS, SHORTEST_POLL_MS, RemoteTask
+from fastrpc.errors import Overloaded
 from fastrpc.protocol.versions import CAPABILITIES_KEY, STATELESS, TASKS_EXTENSION
 
 TASK = {"taskId": "t1", "status": "working", "lastUpdatedAt": "2026-11-01T00:00:01Z", "pollIntervalMs": 1}
@@ -65,7 +66,9 @@ def talk(server: Tasks, **options: Any) -> RemoteTask:
     async def run() -> RemoteTask:
         async with (
             Scripted(server) as scripted,
-            Client(scripted.url, version=STATELESS, on_elicit=lambda params: {"a": 1}, **options) as client,
+            Client(
+                scripted.url, version=STATELESS, **{"on_elicit": lambda params: {"a": 1}, **options}
+            ) as client,
         ):
             task = await client.call_tool("one", task=True)
             assert (await task.wait()).text == "x"
@@ -131,6 +134,26 @@ def test_a_cancelled_task_has_no_result() -> None:
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(status: int) -> None:
     assert talk(Tasks({}, {"status_code": status}, DONE)).status == "completed"
+
+
+def test_a_task_that_failed_with_an_error_of_a_busy_server_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastrpc.client.tasks.PAUSES", ())  # nothing is attempted again
+    with pytest.raises(RemoteError, match="busy") as caught:
+        talk(Tasks({"status": "failed", "error": {"code": Overloaded.code, "message": "busy"}}))
+    assert caught.value.code == Overloaded.code
+
+
+def test_a_handler_that_loses_a_connection_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastrpc.client.tasks.PAUSES", ())
+    calls: list[str] = []
+
+    def fail(params: dict[str, Any]) -> None:
+        calls.append(params["message"])
+        raise ConnectionLost("of the handler's database")
+
+    with pytest.raises(ConnectionLost, match=r"^of the handler's database$"):
+        talk(Tasks(ASKS), on_elicit=fail)
+    assert calls == ["Which?"]
 
 
 @pytest.mark.parametrize(
