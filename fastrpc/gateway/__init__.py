@@ -43,14 +43,12 @@ LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/li
 OF_NAMES = {"tools/call": "tools", "prompts/get": "prompts"}
 """Methods whose target has a name, and the registry that contains it."""
 OF_URIS = ("resources/read", "resources/subscribe")
-LISTEN = "subscriptions/listen"
 
 
 def gateway_of(
     servers: Mapping[str, Any],
     *,
     name: str = "fastrpc gateway",
-    version: str = __version__,
     rules: Rules | None = None,
     style: str = "prefix",
     start_seconds: float = START_SECONDS,
@@ -62,7 +60,7 @@ def gateway_of(
     of `fastrpc.gateway.names.STYLES`. `start_seconds`: the time in which each server must start and list its
     features. `folder`: the working directory of commands whose entries have no ``cwd``.
     """
-    server = Server(name, version=version)
+    server = Server(name, version=__version__)
     gateway = Gateway(server, rules or Rules(), style, start_seconds, folder)
     server._upstream = gateway
     gateway.replace(servers)
@@ -222,7 +220,7 @@ class Gateway:
             return self._of_name(name)
         if method in OF_URIS:
             return self._of_uris([params.get("uri")])
-        if method == LISTEN:
+        if method == "subscriptions/listen":
             wanted = params.get("notifications")
             uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
             return self._of_uris(uris if isinstance(uris, list) else [])
