@@ -45,10 +45,7 @@ def main(arguments: list[str]) -> int:
         return 0
     before = read(path)
     try:
-        if chosen.remove:
-            after = client.take(before, name)
-        else:
-            after = client.put(before, name, _entry(client, chosen))
+        after = client.changed(before, name, None if chosen.remove else _entry(client, chosen))
     except NotJson as error:
         raise UsageError(f"{path}: {error}; nothing was changed") from None
     if after == before:

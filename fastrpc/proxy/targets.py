@@ -111,8 +111,8 @@ class ChildTransport(Stdio):
         def lost(reason: str) -> None:
             on_lost(ConnectionLost(reason))
 
-        self._process = HeardProcess(self._command, self._cwd, self._env, stream, lost, name=self.shown)
+        self.process = HeardProcess(self._command, self._cwd, self._env, stream, lost, name=self.shown)
 
     async def close(self) -> None:
-        if self._process is not None:  # whose end is reported, unlike that of a client's server
-            await self._process.leave()
+        if self.process is not None:  # whose end is reported, unlike that of a client's server
+            await self.process.leave()

@@ -40,9 +40,7 @@ def check_parameters(
 ) -> None:
     """Compare the ``Mcp-Param-…`` headers of a tool with a call's arguments. Raises HeaderMismatch."""
     for header, path in parameter_headers(schema):
-        value: Any = arguments
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
+        value = value_at(arguments, path)
         if value is not None:
             _check(headers, f"Mcp-Param-{header}", value)
 
@@ -59,6 +57,13 @@ def parameter_headers(
                 found.append((mark, (*path, key)))
             found += parameter_headers(member, (*path, key))
     return found
+
+
+def value_at(arguments: Any, path: tuple[str, ...]) -> Any:
+    """Return the argument at a path of `parameter_headers`, None if it is missing."""
+    for key in path:
+        arguments = arguments.get(key) if isinstance(arguments, dict) else None
+    return arguments
 
 
 def _check(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:

@@ -139,7 +139,9 @@ class HttpSettings:
             # For a key with a password OpenSSL would prompt at the terminal, if there is one.
             context.load_cert_chain(certificate, key, password=_no_password)
         except (ssl.SSLError, OSError, ValueError) as error:
-            raise UsageError(f"http: tls_cert and tls_key: {_reason(error)}") from None
+            reason = getattr(error, "reason", None) or str(error) or "cannot be used"  # OpenSSL's is short
+            words = str(reason).replace("_", " ").lower()
+            raise UsageError(f"http: tls_cert and tls_key: {words}") from None
         return context
 
     def _check_who(self) -> None:
@@ -177,9 +179,3 @@ class HttpSettings:
 
 def _no_password() -> bytes:
     raise ValueError("the key has a password; a server needs a key without one")
-
-
-def _reason(error: Exception) -> str:
-    """Return OpenSSL's short reason."""
-    reason = getattr(error, "reason", None) or str(error) or "cannot be used"
-    return str(reason).replace("_", " ").lower()
