@@ -246,6 +246,17 @@ class CommandParser(ArgumentParser):
                 parser._add_action(each)
         return parser
 
+    def check_options(self, chosen: Namespace, words: str) -> Collection[str]:
+        """Return the arguments that the chosen action takes and only some actions take. Raises UsageError for
+        an option of other actions; `words` are the end of its message."""
+        taken = self.actions[chosen.action][1]
+        others = {name for _, names in self.actions.values() for name in names} - {*taken}
+        for each in self._actions:
+            if each.option_strings and each.dest in others and getattr(chosen, each.dest) != each.default:
+                option = each.option_strings[0]
+                raise UsageError(f"{self.command} {chosen.action}: {option} is not an option of {words}")
+        return taken
+
     def _usage_of(self, action: str) -> str:
         """Return what follows an action in the usage of its command."""
         lines = [

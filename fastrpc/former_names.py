@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
+from types import ModuleType
 
 FORMER_NAMES = {
     "fastrpc.ask": "fastrpc.human_input",

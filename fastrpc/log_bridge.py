@@ -18,7 +18,6 @@ from fastrpc import running_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fastrpc.context import Context
     from fastrpc.options import LogLevel
 
 OWN = "fastrpc"
@@ -40,15 +39,12 @@ class Bridge(logging.Handler):
             return
         self._sending.now = True  # records that are logged by the sending itself are not sent
         try:
-            self._send(call, record)
+            text = record.getMessage() if self.formatter is None else self.format(record)
+            call.log(text, level_of(record.levelno), record.name)
         except Exception:
             self.handleError(record)
         finally:
             self._sending.now = False
-
-    def _send(self, call: Context, record: logging.LogRecord) -> None:
-        text = record.getMessage() if self.formatter is None else self.format(record)
-        call.log(text, level_of(record.levelno), record.name)
 
     def close(self) -> None:
         """Stop sending."""

@@ -133,7 +133,7 @@ class _Mounted:
 
     def _is_there(self, original: Any) -> bool:
         """Whether an entry that servers share is in this registry, added by another server."""
-        return _is_shared(original) and original.key in self.target
+        return getattr(original, "is_shared", False) and original.key in self.target
 
     def _describe_anew(self) -> None:
         """Copy the descriptions of the entries again, which their server may change in place."""
@@ -168,10 +168,6 @@ class _Mounted:
                 method.provider = shown
                 setattr(shown, name, method)
         return shown
-
-
-def _is_shared(entry: Any) -> bool:
-    return bool(getattr(entry, "is_shared", False))
 
 
 def _rename(entry: Any, prefix: str) -> None:

@@ -52,12 +52,9 @@ def assemble(
         server.instructions = getattr(load_companion(toolset, "_descriptions"), "INSTRUCTIONS", None)
     if name is not None:
         server.name = name
-    if settings["FASTRPC_MAX_IN_FLIGHT"] is not None:
-        server.max_in_flight = settings["FASTRPC_MAX_IN_FLIGHT"]
-    if settings["FASTRPC_MAX_BATCH"] is not None:
-        server.max_batch = settings["FASTRPC_MAX_BATCH"]
-    if settings["FASTRPC_THREADS"] is not None:
-        server.threads = settings["FASTRPC_THREADS"]
+    for limit in ("max_in_flight", "max_batch", "threads"):
+        if (most := settings[f"FASTRPC_{limit.upper()}"]) is not None:
+            setattr(server, limit, most)
     return server
 
 

@@ -79,17 +79,11 @@ def shown(catalogue: Catalogue, *, is_whole: bool = False) -> Iterator[str]:
                 head, *others = lines_of[member](entry)
                 yield head
                 if is_whole:
-                    yield from _further_lines(entry)
+                    _, *further = str(entry.get("description") or "").strip().splitlines() or [""]
+                    yield from (f"    {plain(line)}".rstrip() for line in further)
                 yield from others
     if is_first:
         yield "Nothing: no tools, resources or prompts."
-
-
-def _further_lines(entry: Entry) -> Iterator[str]:
-    """Yield the lines of a description after the first one."""
-    _, *further = str(entry.get("description") or "").strip().splitlines() or [""]
-    for line in further:
-        yield f"    {plain(line)}".rstrip()
 
 
 def _tool_lines(tool: Entry, is_whole: bool) -> Iterator[str]:

@@ -46,13 +46,13 @@ class ClientProgram:
     remote = True
     variable = ""
 
-    def put(self, text: str, name: str, entry: NewEntry) -> str:
-        """Return the file's text with a server added. Raises UsageError for a text that cannot be parsed."""
-        return _with_its_line_endings(text, lambda plain: self._put(plain, name, entry))
-
-    def take(self, text: str, name: str) -> str:
-        """Return the file's text without a server. Raises UsageError for a text that cannot be parsed."""
-        return _with_its_line_endings(text, lambda plain: self._take(plain, name))
+    def changed(self, text: str, name: str, entry: NewEntry | None) -> str:
+        """Return the file's text with a server, or without it if `entry` is None. Line endings CR LF stay.
+        Raises UsageError for a text that cannot be parsed."""
+        is_crlf = "\r\n" in text and text.count("\r\n") == text.count("\n")
+        plain = text.replace("\r\n", "\n") if is_crlf else text
+        found = self._take(plain, name) if entry is None else self._put(plain, name, entry)
+        return found.replace("\n", "\r\n") if is_crlf else found
 
     def shown(self, name: str, entry: NewEntry) -> str:
         """Return the text that a person can paste into the file."""
@@ -68,13 +68,6 @@ class ClientProgram:
 
     def _take(self, text: str, name: str) -> str:
         raise NotImplementedError
-
-
-def _with_its_line_endings(text: str, change: Callable[[str], str]) -> str:
-    """Apply a change to a text with CR LF line endings as if it had LF, and restore the endings."""
-    if "\r\n" not in text or text.count("\r\n") != text.count("\n"):
-        return change(text)
-    return change(text.replace("\r\n", "\n")).replace("\n", "\r\n")
 
 
 # --- JSON -------------------------------------------------------------------------------------------------

@@ -62,17 +62,11 @@ class DevSession:
             return line
         if not isinstance(message, dict):
             return line
-        if "method" not in message and "id" in message:
-            return self._answer(message)
+        if "method" not in message and "id" in message:  # an answer, perhaps to a server that has ended
+            key = str(message["id"])
+            return encode({**message, "id": self._server_ids.pop(key)}) if key in self._server_ids else None
         self._track(message, 0)
         return line
-
-    def _answer(self, message: dict[str, Any]) -> bytes | None:
-        """Handle a client's answer to the current server, or to one that has ended."""
-        key = str(message["id"])
-        if key not in self._server_ids:
-            return None
-        return encode({**message, "id": self._server_ids.pop(key)})
 
     def _track(self, message: dict[str, Any], batch: int) -> None:
         method, params = message.get("method"), message.get("params")

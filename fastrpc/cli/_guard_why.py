@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
-    from fastrpc.guard.policy.decisions import Policy
-
 
 def why(chosen: Namespace) -> int:
     """Print the explanation of the record ``chosen.file``; return 1 if it is not there. Raises UsageError."""
@@ -28,7 +26,12 @@ def why(chosen: Namespace) -> int:
     if len(chosen.words) > 1:
         raise UsageError("guard why: expected an id and at most one file")
     file = chosen.words[0] if chosen.words else None
-    policy = None if file is None else _policy(file)
+    policy = None
+    if file is not None:
+        from fastrpc.guard.policy.decisions import Policy
+        from fastrpc.guard.policy.file import read
+
+        policy = Policy(read(file), {})
     record = _record(audit.folder_of(chosen), chosen.file)
     if record is None:
         write_line(f"fastrpc: the audit log has no record {chosen.file:.80}")
@@ -39,13 +42,6 @@ def why(chosen: Namespace) -> int:
     else:
         _print(found, file)
     return 0
-
-
-def _policy(file: str) -> Policy:
-    from fastrpc.guard.policy.decisions import Policy
-    from fastrpc.guard.policy.file import read
-
-    return Policy(read(file), {})
 
 
 def _record(folder: str, identifier: str) -> dict[str, Any] | None:

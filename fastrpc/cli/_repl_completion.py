@@ -14,29 +14,22 @@ from fastrpc.errors import ClientError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from collections.abc import Callable
+    from typing import Any
 
     from fastrpc.cli._catalogue import Catalogue
     from fastrpc.client.sync import SyncClient
-
-    class Source(Protocol):
-        """The server whose names are completed."""
-
-        client: SyncClient
-
-        @property
-        def catalogue(self) -> Catalogue: ...
-
 
 VARIABLE = re.compile(r"\{([A-Za-z0-9_]+)\}")
 COMMANDS = ("tools", "resources", "prompts", "list", "call", "read", "prompt", "help", "quit")
 
 
 class ReplCompleter:
-    """The completer of one session. readline calls `complete`."""
+    """The completer of one session with the server whose names it completes. readline calls `complete`."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, client: SyncClient, catalogue: Callable[[], Catalogue]) -> None:
+        self._client = client
+        self._catalogue = catalogue
         self._found: list[str] = []
 
     def complete(self, word: str, state: int) -> str | None:
@@ -60,7 +53,7 @@ class ReplCompleter:
             return [
                 f"{command} " if command in ("call", "read", "prompt") else command for command in COMMANDS
             ]
-        catalogue = self._source.catalogue
+        catalogue = self._catalogue()
         if words[0] == "call":
             return self._of_tool(catalogue["tools"], words[1:], word)
         if words[0] == "prompt":
@@ -110,10 +103,9 @@ class ReplCompleter:
 
     def _ask(self, ref: str, argument: str, value: str, known: dict[str, str]) -> list[str]:
         """Return the server's completions of an argument. Raises ClientError."""
-        client = self._source.client
-        if "completions" not in client.server_capabilities:
+        if "completions" not in self._client.server_capabilities:
             return []
-        return client.complete(ref, argument, value, known or None).values
+        return self._client.complete(ref, argument, value, known or None).values
 
 
 def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:

@@ -10,10 +10,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fastrpc.settings import Setting
+from fastrpc.settings import Setting
 
 SWITCH_KINDS = ("flag", "guard", "permission")
 """The kinds of settings that are switches: their option takes no value and sets them to true."""

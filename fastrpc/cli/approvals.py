@@ -54,13 +54,6 @@ OF_ACTION = {
     "reject": ("Reject a call.", ("id", "comment")),
     "watch": ("Show each new call that waits for an approval; at a terminal, ask you about it.", ()),
 }
-OPTIONS = {
-    "all": "--all",
-    "prefix": "--prefix",
-    "times": "--times",
-    "valid_for": "--for",
-    "comment": "--comment",
-}
 MOST_TIMES = 1_000_000
 POLL_SECONDS = 0.5
 COLOURS = {"low": "32", "medium": "33", "high": "31", "critical": "1;31"}
@@ -84,7 +77,7 @@ def main(arguments: list[str]) -> int:
         "id", metavar="ID", nargs="?", help="the approval, as 'fastrpc approvals list' shows it"
     )
     options.add_argument("pairs", metavar="KEY=VALUE", nargs="*", help="for edit: an argument to change")
-    options.option("--all", "for list: also those that have been decided or have expired", default=None)
+    options.option("--all", "for list: also those that have been decided or have expired")
     options.option("--times N", "how often this call may run (1)")
     options.option("--for TIME", "how long the approval is valid, as 1h (5m)", dest="valid_for")
     options.option("--prefix WORDS", "approve all shell commands that begin with these words")
@@ -92,7 +85,7 @@ def main(arguments: list[str]) -> int:
     add_database(options)
     options.option("--json", "as JSON, for programs")
     chosen = options.parse(arguments)
-    _check(chosen)
+    _check(options, chosen)
     with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
         from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
 
@@ -103,16 +96,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _check(chosen: Namespace) -> None:
+def _check(options: CommandParser, chosen: Namespace) -> None:
     """Raise UsageError for an unknown action, and for arguments that it does not take or lacks."""
     meant = OTHER_WORDS.get(chosen.action)
     if meant is not None:
         raise UsageError(f"approvals: unknown action {chosen.action!r}; here it is {meant!r}")
     check_action("approvals", chosen.action, OF_ACTION)
-    taken = OF_ACTION[chosen.action][1]
-    for name, option in OPTIONS.items():
-        if getattr(chosen, name) is not None and name not in taken:
-            raise UsageError(f"approvals {chosen.action}: {option} is not an option of this action")
+    taken = options.check_options(chosen, "this action")
     if "id" in taken and chosen.id is None:
         raise UsageError(f"approvals {chosen.action}: name the approval (see 'fastrpc approvals list')")
     if ("id" not in taken and chosen.id is not None) or ("pairs" not in taken and chosen.pairs):

@@ -104,12 +104,9 @@ def _zsh(commands: dict[str, str], options_of: dict[str, list[Option]]) -> str:
 
 def _zsh_option(option: Option) -> str:
     description = re.sub(r"([\[\]:\\])", r"\\\1", option.description)
-    taken = f":{option.value.replace(':', ' ')}:{_zsh_action(option.value)}" if option.value else ""
+    action = "_files -/" if option.value in FOLDERS else "" if option.value in NO_FILES else "_files"
+    taken = f":{option.value.replace(':', ' ')}:{action}" if option.value else ""
     return f"*{option.name}[{description}]{taken}"
-
-
-def _zsh_action(value: str) -> str:
-    return "_files -/" if value in FOLDERS else "" if value in NO_FILES else "_files"
 
 
 def _zsh_argument(command: str) -> str:

@@ -45,10 +45,7 @@ def main(arguments: list[str]) -> int:
         return 0
     before = read(path)
     try:
-        if chosen.remove:
-            after = client.take(before, name)
-        else:
-            after = client.put(before, name, _entry(client, chosen))
+        after = client.changed(before, name, None if chosen.remove else _entry(client, chosen))
     except NotJson as error:
         raise UsageError(f"{path}: {error}; nothing was changed") from None
     if after == before:
@@ -97,7 +94,7 @@ def _options(arguments: list[str]) -> Namespace:
 def _entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
     if chosen.http is not None:
         return _remote_entry(client, chosen)
-    command, *first = _program()
+    command, *first = own_program()
     arguments = [*first, "serve", *map(_anywhere, chosen.targets)]
     if chosen.cwd:
         if not os.path.isdir(chosen.cwd):
@@ -115,7 +112,7 @@ def _remote_entry(client: ClientProgram, chosen: Namespace) -> NewEntry:
         if not client.variable:
             raise UsageError(f"{client.title} reads no token from the environment: give --token-file FILE")
     elif chosen.token_file or not client.remote:
-        command, *first = _program()
+        command, *first = own_program()
         arguments = [*first, "bridge", url]
         if chosen.token_file:
             if not os.path.isfile(chosen.token_file):
@@ -143,8 +140,9 @@ def _checked_url(url: str) -> str:
     return url
 
 
-def _program() -> list[str]:
-    """Return the command that starts this program from any folder."""
+def own_program() -> list[str]:
+    """Return the command that starts this program from any folder: the installed script if there is one,
+    because ``python -m`` would look for modules in the client's folder first."""
     runner = shutil.which("uvx")
     if runner is not None and f"{os.sep}archive-v" in sys.prefix:
         # uvx may remove its folder: name the same package, with the extras that it has now.

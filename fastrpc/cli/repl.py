@@ -13,6 +13,7 @@ import sys
 from fastrpc.cli import parser
 from fastrpc.cli._arguments import as_object, is_json
 from fastrpc.cli._catalogue import catalogue_of, print_lines, shown
+from fastrpc.cli._command_caller import CALL_LIMIT, CommandCaller, converse_with_user, seconds_of
 from fastrpc.cli._repl_completion import COMMANDS, ReplCompleter
 from fastrpc.cli._target import parse
 from fastrpc.command_line import suggestion
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.cli._catalogue import Catalogue
-    from fastrpc.cli._command_caller import CommandCaller
     from fastrpc.cli._feedback import Feedback
     from fastrpc.client.sync import SyncClient
 
@@ -53,10 +53,7 @@ LISTED = {
 def main(arguments: list[str]) -> int:
     """Run an interactive session; return the exit code. Raises UsageError."""
     options = parser("repl", "[TARGET… | -- COMMAND…]", EXAMPLES)
-    from fastrpc.cli._command_caller import CALL_LIMIT, CommandCaller, converse_with_user, seconds_of
-
     chosen, where = parse(options, arguments, CALL_LIMIT)
-
     repl: Repl | None = None
 
     def work(client: SyncClient, feedback: Feedback) -> int:
@@ -81,7 +78,6 @@ class Repl:
         self._known: Catalogue | None = None
         self._has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
 
-    @property
     def catalogue(self) -> Catalogue:
         """The server's features, listed again after a change. Raises ClientError."""
         if self._known is None:
@@ -119,7 +115,7 @@ class Repl:
             import readline
         except ImportError:
             return
-        completion = ReplCompleter(self)
+        completion = ReplCompleter(self.client, self.catalogue)
         readline.set_completer(completion.complete)
         readline.set_completer_delims(" ")
         is_libedit = "libedit" in (readline.__doc__ or "")
@@ -145,7 +141,7 @@ class Repl:
         if command in LISTED and not words:
             wanted = {
                 member: entries if member in LISTED[command] else []
-                for member, entries in self.catalogue.items()
+                for member, entries in self.catalogue().items()
             }
             print_lines(shown(wanted))
         elif command == "help":

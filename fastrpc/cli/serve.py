@@ -7,7 +7,6 @@ imported. This module writes to stderr only; the server handles the protocol.
 from __future__ import annotations
 
 import os
-import sys
 
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration
 from fastrpc.cli._assemble import assemble
@@ -113,7 +112,8 @@ def main(arguments: list[str]) -> int:
 
         write_help(HELP)
         return 0
-    if not all(_is_own(argument) for argument in arguments):
+    named = [argument.partition("=")[0] for argument in arguments if argument.startswith("--")]
+    if not {*named} <= {"--", *OPTIONS}:  # the others may be a toolset's
         from fastrpc.cli._toolset_options import export_toolset_options
 
         arguments = export_toolset_options(arguments, "serve")
@@ -141,11 +141,6 @@ def main(arguments: list[str]) -> int:
 
     serve_over_stdio(options, settings, make, lambda: _greet(targets))
     return 0
-
-
-def _is_own(argument: str) -> bool:
-    """Whether an argument is a target or an option of this command; any other may be a toolset's."""
-    return not argument.startswith("--") or argument.partition("=")[0] in ("--", *OPTIONS)
 
 
 def is_for_http(options: dict[str, str]) -> bool:
@@ -284,7 +279,9 @@ def _greet(targets: list[str]) -> None:
     import shlex
     from shutil import which
 
-    program = "fastrpc" if which("fastrpc") else shlex.join(_own_command())
+    from fastrpc.cli.install_client import own_program
+
+    program = "fastrpc" if which("fastrpc") else shlex.join(own_program())
     named = "".join(f" {shlex.quote(target)}" for target in targets)
     given = "".join(f" --target {shlex.quote(target)}" for target in targets)
     write_line(
@@ -296,13 +293,3 @@ def _greet(targets: list[str]) -> None:
         f"  {program} tools{named}\n"
         f"  {program} call TOOL key=value{given}"
     )
-
-
-def _own_command() -> list[str]:
-    """Return a command that starts this program from any folder: the installed script if there is one,
-    because ``python -m`` would look for modules in the client's folder first."""
-    beside = os.path.join(os.path.dirname(sys.executable), "fastrpc")
-    for program in (os.path.abspath(sys.argv[0]), beside):
-        if os.path.basename(program) == "fastrpc" and os.path.isfile(program) and os.access(program, os.X_OK):
-            return [program]
-    return [sys.executable, "-m", "fastrpc"]

@@ -41,19 +41,13 @@ OF_ACTION = {
     "rotate": ("Make a new token in place of one, and print it this once.", ("token_id", "overlap")),
     "revoke": ("Revoke a token: it is refused from now on.", ("token_id",)),
 }
-OPTIONS = {
-    "owner": "--owner",
-    "caller_class": "--class",
-    "scopes": "--scope",
-    "expires": "--expires",
-    "overlap": "--overlap",
-}
 
 
 def main(arguments: list[str]) -> int:
     """Run one action; return 0. Raises UsageError."""
-    chosen = _parser().parse(arguments)
-    _check(chosen)
+    options = _parser()
+    chosen = options.parse(arguments)
+    _check(options, chosen)
     _expires_in(chosen.expires)
     with guard_database(chosen.database) as database:
         from fastrpc.guard.callers.tokens import CallerTokens, TokenError
@@ -87,15 +81,10 @@ def _parser() -> CommandParser:
     return options
 
 
-def _check(chosen: Namespace) -> None:
+def _check(options: CommandParser, chosen: Namespace) -> None:
     """Raise UsageError for an unknown action, and for arguments that it does not take or lacks."""
     check_action("token", chosen.action, ACTIONS)
-    taken = OF_ACTION[chosen.action][1]
-    for name, option in OPTIONS.items():
-        if getattr(chosen, name) not in (None, []) and name not in taken:
-            raise UsageError(
-                f"token {chosen.action}: {option} is not an option of it (see 'fastrpc token --help')"
-            )
+    taken = options.check_options(chosen, "it (see 'fastrpc token --help')")
     if "token_id" in taken and chosen.token_id is None:
         raise UsageError(f"token {chosen.action}: name the token by its id (see 'fastrpc token list')")
     if "token_id" not in taken and chosen.token_id is not None:

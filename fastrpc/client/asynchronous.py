@@ -251,15 +251,12 @@ class AsyncClient(ToolCaller, ServerFacts):
         """Send any request and return its result, which may be an InputRequiredResult. Raises ClientError."""
         if not self._is_open:
             await self._open_again()
+        options: RequestOptions = {"timeout_seconds": timeout_seconds, "on_progress": on_progress}
         try:
-            found: dict[str, Any] = await self._session.request(
-                method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
-            )
+            found: dict[str, Any] = await self._session.request(method, params, **options)
         except SessionExpired:
             await self._open_again()
-            found = await self._session.request(
-                method, params, timeout_seconds=timeout_seconds, on_progress=on_progress
-            )
+            found = await self._session.request(method, params, **options)
         return found
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
@@ -476,11 +473,10 @@ class AsyncClient(ToolCaller, ServerFacts):
         """Yield the entries of a list, as far as it is followed (`FollowedPages`). Raises ClientError."""
         pages = FollowedPages(method, "the server", self._max_seconds)
         async for page in pages.read_by(self.request):
-            for entry in entries_of(method, page, member, self._left_out):
+            for entry in entries_of(
+                method, page, member, lambda text: self._log.write(f"the server's {text}")
+            ):
                 yield Described(entry)
-
-    def _left_out(self, text: str) -> None:
-        self._log.write(f"the server's {text}")
 
     # --- notifications ----------------------------------------------------------------------------------
 

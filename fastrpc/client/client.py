@@ -63,11 +63,8 @@ class Client(AsyncClient):
     def __init__(
         self, target: Target | Config, *, names: Names = "prefix", **options: Unpack[ClientOptions]
     ) -> None:
-        if _is_config(target):
-            from fastrpc.gateway.client_targets import resolved
-
-            target, options = resolved(target, options, names)
-        super().__init__(target, **options)  # type: ignore[arg-type]  # is no configuration any more
+        resolved, options = _resolved(target, options, names)
+        super().__init__(resolved, **options)
 
     @staticmethod
     def sync(
@@ -78,15 +75,18 @@ class Client(AsyncClient):
         with Client.sync(["python", "server.py"]) as client:
             print(client.call_tool("word_count", {"text": "two words"}).text)
         """
-        if _is_config(target):
-            from fastrpc.gateway.client_targets import resolved
-
-            target, options = resolved(target, options, names)
-        return SyncClient(target, **options)  # type: ignore[arg-type]
+        resolved, options = _resolved(target, options, names)
+        return SyncClient(resolved, **options)
 
 
-def _is_config(target: Any) -> bool:
-    """Whether a target is the path of a file with servers, or its content."""
+def _resolved(target: Any, options: ClientOptions, names: Names) -> tuple[Any, ClientOptions]:
+    """Return the target and options for the path of a file with servers, or its content; any other as is."""
     if isinstance(target, str):
-        return target.endswith(".json") and not target.lower().startswith(SCHEMES)
-    return isinstance(target, dict) or hasattr(target, "__fspath__")
+        is_config = target.endswith(".json") and not target.lower().startswith(SCHEMES)
+    else:
+        is_config = isinstance(target, dict) or hasattr(target, "__fspath__")
+    if not is_config:
+        return target, options
+    from fastrpc.gateway.client_targets import resolved
+
+    return resolved(target, options, names)

@@ -193,11 +193,8 @@ class Session:
 
     async def _settle(self, seconds: float) -> None:
         """Wait until the transport is ready for requests. Raises ClientError, RequestTimeout among them."""
-
-        def late() -> RequestTimeout:
-            return RequestTimeout(f"notifications/initialized: not accepted within {seconds:g} s")
-
-        with TimeLimit(seconds, late) if seconds else nullcontext():
+        late = RequestTimeout(f"notifications/initialized: not accepted within {seconds:g} s")
+        with TimeLimit(seconds, lambda: late) if seconds else nullcontext():
             await self._transport.settle()
 
     async def _send_initialize(self, params: dict[str, Any], seconds: float) -> dict[str, Any]:

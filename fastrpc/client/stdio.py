@@ -58,11 +58,12 @@ class Stdio(ConnectionTransport):
         self._cwd = cwd
         self._env = env
         self._shows_stderr = stderr
-        self._process: HeardProcess | None = None
+        self.process: HeardProcess | None = None
+        """Once it has been started."""
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
         try:
-            self._process = HeardProcess(
+            self.process = HeardProcess(
                 self._command,
                 self._cwd,
                 self.environment(),
@@ -85,30 +86,25 @@ class Stdio(ConnectionTransport):
 
     @property
     def last_lines(self) -> list[str]:
-        return [] if self._process is None else self._process.last_lines
+        return [] if self.process is None else self.process.last_lines
 
     @property
     def exit_code(self) -> int | None:
         """The exit code of the server, after it has exited; negative for a signal."""
-        return None if self._process is None else self._process.exit_code
+        return None if self.process is None else self.process.exit_code
 
     @property
     def pid(self) -> int:
-        return 0 if self._process is None else self._process.pid
+        return 0 if self.process is None else self.process.pid
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the server."""
         return environment(self._env)
 
-    @property
-    def process(self) -> ServerProcess | None:
-        """The process, once it has been started."""
-        return self._process
-
     async def close(self) -> None:
-        if self._process is not None:
-            self._process.on_end = None
-            await self._process.leave()
+        if self.process is not None:
+            self.process.on_end = None
+            await self.process.leave()
 
 
 class ForwardedErrors:

@@ -30,7 +30,6 @@ from fastrpc.transports.loop import new_loop
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-    from types import TracebackType
     from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
     from typing_extensions import Self, Unpack
@@ -286,12 +285,11 @@ class SyncClient(ServerFacts):
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Send a notification. Raises ConnectionLost."""
+        self._run(self._flushed(lambda: self._client.notify(method, params)))
 
-        async def notify() -> None:
-            self._client.notify(method, params)
-            await self._client.flush()
-
-        self._run(notify())
+    async def _flushed(self, send: Callable[[], None]) -> None:
+        send()
+        await self._client.flush()
 
     def wait(self, seconds: float) -> None:
         """Handle notifications and requests of the server for this many seconds."""
@@ -299,12 +297,7 @@ class SyncClient(ServerFacts):
 
     def set_roots(self, roots: Handler[Roots]) -> None:
         """Change the roots, and notify the server in versions that have the notification."""
-
-        async def change() -> None:
-            self._client.set_roots(roots)
-            await self._client.flush()
-
-        self._run(change())
+        self._run(self._flushed(lambda: self._client.set_roots(roots)))
 
     def listen(
         self,
@@ -357,10 +350,8 @@ class SyncListening:
         self._client._run(self._listening.__aenter__())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._client._run(self._listening.__aexit__(kind, error, trace))
+    def __exit__(self, *exception: Any) -> None:
+        self._client._run(self._listening.__aexit__(*exception))
 
     @property
     def honoured(self) -> dict[str, Any]:

@@ -382,10 +382,6 @@ class ResourceTemplate(_Readable):
         return known("ResourceTemplate", entry, version)
 
 
-def _takes_null(parameter: Any) -> bool:
-    return bool(parameter.allows_null or parameter.kind == "json")
-
-
 def _names(names: Any) -> str:
     return ", ".join(repr(name) for name in names) or "none"
 
@@ -412,7 +408,12 @@ class ProviderMethod(Handler):
         needed = [parameter.name for parameter in signature.parameters[1:] if parameter.required]
         if first is not None and needed:
             raise self.error(f"takes {_names([first.name, *needed])}; a provider's method takes one value")
-        if self.is_list and first is not None and first.required and not _takes_null(first):
+        if (
+            self.is_list
+            and first is not None
+            and first.required
+            and not (first.allows_null or first.kind == "json")
+        ):
             raise self.error(f"{first.name!r} is None for the first page; write {first.name}: str | None")
         if not self.is_list and first is None:
             raise self.error("takes no URI; write def read(self, uri: str)")

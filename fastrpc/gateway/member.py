@@ -6,20 +6,16 @@ proxy. This module starts nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc.client.config import ServerEntry, entry_of
+from fastrpc.definitions.registry import Registries
 from fastrpc.errors import DefinitionError, InvalidConfig
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from fastrpc.definitions.registry import Registries
-    from fastrpc.proxy import UpstreamServer
-    from fastrpc.server import Server
+from fastrpc.proxy import UpstreamServer
+from fastrpc.server import Server
 
 CLIENT_NAME = "fastrpc gateway"
 """The client's name that the servers receive."""
@@ -139,7 +135,6 @@ def _proxy_of(
 def proxy_with(entry: ServerEntry, options: Mapping[str, Any], **about: Any) -> Server:
     """Return a proxy of the server of an entry, with these options of its target. Raises DefinitionError."""
     from fastrpc.processes import environment
-    from fastrpc.server import Server
 
     if entry.url:
         return Server.proxy(entry.url, **options, **about)

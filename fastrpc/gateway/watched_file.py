@@ -5,18 +5,15 @@ If a changed file cannot be read or contains no servers, that is logged once, an
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastrpc import diagnostics
 from fastrpc.client.config import read_servers
 from fastrpc.errors import InvalidConfig
+from fastrpc.gateway import Gateway
 from fastrpc.regular_files import stamp_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from fastrpc.gateway import Gateway
-
-    Stamp = tuple[int, int, int, int] | None
+Stamp = tuple[int, int, int, int] | None
 
 CHECK_SECONDS = 0.5
 EMPTY = "it contains no servers"

@@ -6,12 +6,14 @@ path (``..``) is refused: no argument reaches another operation.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fastrpc.content import ToolResult
 from fastrpc.errors import ToolError
 from fastrpc.json_encoding import to_json
-from fastrpc.openapi.document import FORM, JSON, MULTIPART, base_of, is_json
+from fastrpc.openapi.document import FORM, JSON, MULTIPART, Operation, OperationParameter, base_of, is_json
 from fastrpc.openapi.styles import (
     items_of,
     pairs_of,
@@ -23,34 +25,30 @@ from fastrpc.openapi.styles import (
     text_of,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from typing import Any
-
-    from fastrpc.openapi.document import Operation, OperationParameter
-
 LONGEST_ERROR = 2_000
 BINARY = "application/octet-stream"
 
 
 @dataclass
 class OperationRequest:
-    """The requests of one operation. `names` gives the argument of each parameter, by its place and name;
-    `body_members` are the members of the body that are arguments, None where `body` is one argument."""
+    """The requests of one operation, by `client`. `headers_of_call` returns headers to send besides the
+    client's. `names` gives the argument of each parameter, by its place and name; `body_members` are the
+    members of the body that are arguments, None where `body` is one argument."""
 
     operation: Operation
+    client: Any
+    headers_of_call: Callable[[], Mapping[str, str]]
     names: Mapping[tuple[str, str], str]
     body_members: Collection[str] | None
 
-    async def send(self, client: Any, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    async def send(self, arguments: Mapping[str, Any]) -> Any:
         """Send the request and return the response: by ``build_request``, where the client has it, and
         ``send``, which custom clients have instead of all others.
 
         Raises ToolError for an argument that has no place in the path, a request that fails, and a status of
         400 and more.
         """
-        options = self._options(arguments, headers)
+        client, options = self.client, self._options(arguments)
         base, url = str(getattr(client, "base_url", None) or ""), self._path(arguments)
         if base:
             url = f"{base.rstrip('/')}/{url.lstrip('/')}"
@@ -95,8 +93,8 @@ class OperationRequest:
                 pairs += pairs_of(parameter.name, value, parameter.style, parameter.explode, form)
         return pairs
 
-    def _options(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-        sent = dict(headers)
+    def _options(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        sent = dict(self.headers_of_call())
         cookies = []
         for parameter in self.operation.parameters:
             name = self.names[parameter.place, parameter.name]
@@ -139,7 +137,9 @@ class OperationRequest:
             schema = members.get(member) or {}
             encoding = self.operation.body_encoding.get(member) or {}
             given = encoding.get("contentType", "").partition(",")[0].strip()
-            is_file = _is_binary((schema.get("items") or {}) if isinstance(value, list) else schema)
+            item = (schema.get("items") or {}) if isinstance(value, list) else schema
+            is_text = "contentMediaType" not in item or "contentEncoding" in item
+            is_file = item.get("format") == "binary" or not is_text
             for each in items_of(value):
                 kind = JSON if isinstance(each, (dict, list)) else BINARY if is_file else None
                 if given and "*" not in given:
@@ -177,12 +177,6 @@ def _written(parameter: OperationParameter, value: Any) -> Any:
     schema, that text (4.8.12.3)."""
     is_left_out = value is None and parameter.place != "path"
     return to_json(value).decode() if parameter.is_json and not is_left_out else value
-
-
-def _is_binary(schema: Mapping[str, Any]) -> bool:
-    return schema.get("format") == "binary" or (
-        "contentMediaType" in schema and "contentEncoding" not in schema
-    )
 
 
 def _request(client: Any, method: str, url: str, options: dict[str, Any]) -> Any:

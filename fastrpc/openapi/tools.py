@@ -19,7 +19,7 @@ from fastrpc.openapi.routes import DEFAULT, MCPType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
     from typing import Any
 
     from fastrpc.openapi.document import Operation, Schema
@@ -78,8 +78,8 @@ def add_operations(
             or f"Executes {operation.method} {operation.path}",
             "meta": {"fastmcp": {"tags": sorted(all_tags)}} if all_tags else None,
         }
-        schema, request = _inputs(operation)
-        send = _sending(request, client, headers_of_call or dict)
+        schema, names_of, members = _inputs(operation)
+        send = OperationRequest(operation, client, headers_of_call or dict, names_of, members).send
         if kind is MCPType.TOOL:
             tool = _tool(operation, send, input_schema=schema, **described, **tool_options)
             if adjust is not None:
@@ -116,15 +116,6 @@ class TakenNames:
         self._last[name] = number
         self._last.setdefault(free, 1)
         return free
-
-
-def _sending(
-    request: OperationRequest, client: Any, headers_of_call: Callable[[], Mapping[str, str]]
-) -> Send:
-    async def send(arguments: Mapping[str, Any]) -> Any:
-        return await request.send(client, arguments, headers_of_call())
-
-    return send
 
 
 def _tool(operation: Operation, send: Send, **options: Any) -> Tool:
@@ -167,8 +158,8 @@ def _with_parameters(read: Any, variables: list[str]) -> Any:
     return made["resource"]
 
 
-def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
-    """Return the input schema of an operation and what makes its requests.
+def _inputs(operation: Operation) -> tuple[Schema, dict[tuple[str, str], str], Collection[str] | None]:
+    """Return the input schema of an operation, and `names` and `body_members` of its `OperationRequest`.
 
     A name that a parameter has in common with another, or with a member of the body, gets its place as a
     suffix: ``id__path``.
@@ -204,4 +195,4 @@ def _inputs(operation: Operation) -> tuple[Schema, OperationRequest]:
         schema["required"] = required
     if operation.definitions:
         schema["$defs"] = operation.definitions
-    return schema, OperationRequest(operation, names, members or None)
+    return schema, names, members or None

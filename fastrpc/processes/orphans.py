@@ -11,10 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 PASSES = 20  # new processes may appear while /proc is read
 

@@ -6,20 +6,16 @@ connection when it is needed; the modules for HTTP are imported then.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.stdio import HeardProcess, Stdio
 from fastrpc.client.targets import SCHEMES
+from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ConnectionLost, DefinitionError
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION, VERSIONS
-from fastrpc.proxy.upstream import UpstreamClient
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from fastrpc._core.client_stream import ClientStream
-    from fastrpc.client.transport import ConnectionTransport
-    from fastrpc.proxy.upstream import Owner
+from fastrpc.proxy.upstream import Owner, UpstreamClient
 
 COMMAND_OPTIONS = ("cwd", "env")
 
@@ -115,8 +111,8 @@ class ChildTransport(Stdio):
         def lost(reason: str) -> None:
             on_lost(ConnectionLost(reason))
 
-        self._process = HeardProcess(self._command, self._cwd, self._env, stream, lost, name=self.shown)
+        self.process = HeardProcess(self._command, self._cwd, self._env, stream, lost, name=self.shown)
 
     async def close(self) -> None:
-        if self._process is not None:  # whose end is reported, unlike that of a client's server
-            await self._process.leave()
+        if self.process is not None:  # whose end is reported, unlike that of a client's server
+            await self.process.leave()

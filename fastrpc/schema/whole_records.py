@@ -26,14 +26,12 @@ def may_lack_members(annotation: Any) -> bool:
             waiting += each
         elif id(each) not in seen and isinstance(each, DESCRIPTIONS):
             seen.add(id(each))
-            if type(each).__name__ == "DataclassType" and any(map(_may_be_left_out, each.fields)):
+            if type(each).__name__ == "DataclassType" and any(
+                field.name.startswith("_") or field.default is not msgspec.NODEFAULT for field in each.fields
+            ):
                 return True
             waiting += (getattr(each, name) for name in each.__struct_fields__)
     return False
-
-
-def _may_be_left_out(field: Any) -> bool:
-    return field.name.startswith("_") or field.default is not msgspec.NODEFAULT
 
 
 def written_whole(value: Any) -> Any:

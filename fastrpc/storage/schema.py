@@ -7,10 +7,7 @@ increments it in the same transaction (`note_change`), so a cache of rows only c
 from __future__ import annotations
 
 import sqlalchemy as sa
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection
 
 ID_LENGTH = 12
 

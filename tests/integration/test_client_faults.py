@@ -207,7 +207,7 @@ def test_an_output_that_a_child_of_the_server_still_holds_may_bring_an_answer_un
     async def run() -> None:
         client = Client(command("held-output"))
         await client.connect()
-        process: Any = client._transport._process  # type: ignore[union-attr]
+        process: Any = client._transport.process  # type: ignore[union-attr]
         with pytest.raises(RequestTimeout):
             await bad(client, LIMIT)
         await client.close()
@@ -306,7 +306,7 @@ def test_no_process_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run(fault: str) -> int:
         client = Client(command(fault))
         await client.connect()
-        process: Any = client._transport._process  # type: ignore[union-attr]
+        process: Any = client._transport.process  # type: ignore[union-attr]
         try:
             await bad(client, LIMIT)
         except ClientError:

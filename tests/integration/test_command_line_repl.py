@@ -15,7 +15,6 @@ from fastrpc import Server
 from fastrpc.cli._catalogue import catalogue_of
 from fastrpc.cli._repl_completion import ReplCompleter
 from fastrpc.client.client import Client
-from fastrpc.client.sync import SyncClient
 
 SHOP = '''
 import asyncio
@@ -250,15 +249,6 @@ def shop_server() -> Server:
     return app
 
 
-class Source:
-    def __init__(self, client: SyncClient) -> None:
-        self.client = client
-
-    @property
-    def catalogue(self) -> dict[str, list[dict[str, Any]]]:
-        return catalogue_of(self.client)
-
-
 @pytest.mark.parametrize(
     ("before", "word", "found"),
     [
@@ -285,7 +275,7 @@ class Source:
 )
 def test_what_tab_completes(before: str, word: str, found: list[str]) -> None:
     with Client.sync(shop_server()) as client:
-        assert ReplCompleter(Source(client)).candidates(before, word) == found
+        assert ReplCompleter(client, lambda: catalogue_of(client)).candidates(before, word) == found
 
 
 def test_a_server_that_is_gone_completes_nothing(place: Any, shop: str) -> None:
@@ -293,7 +283,7 @@ def test_a_server_that_is_gone_completes_nothing(place: Any, shop: str) -> None:
 
     command = [sys.executable, "-m", "fastrpc", "serve", str(place / shop)]
     with Client.sync(command, stderr=False) as client:
-        completion = ReplCompleter(Source(client))
+        completion = ReplCompleter(client, lambda: catalogue_of(client))
         assert completion.candidates("call ", "ad") == ["add "]
         with pytest.raises(ConnectionLost):
             client.call_tool("die")

@@ -77,7 +77,9 @@ def test_headers_are_simple() -> None:
     assert (simple_of(5, False), simple_of("a b", False)) == ("5", "a b")
 
 
-def request_of(operation: dict[str, Any], path: str = "/x", version: str = "3.1.0") -> OperationRequest:
+def request_of(
+    operation: dict[str, Any], path: str = "/x", version: str = "3.1.0", client: Any = None
+) -> OperationRequest:
     document = {
         "openapi": version,
         "info": {"title": "t", "version": "1"},
@@ -86,7 +88,7 @@ def request_of(operation: dict[str, Any], path: str = "/x", version: str = "3.1.
     [found] = operations_of(document)
     names = {(each.place, each.name): each.name for each in found.parameters}
     members = (found.body_schema or {}).get("properties")
-    return OperationRequest(found, names, members and {name: name for name in members})
+    return OperationRequest(found, client, dict, names, members and {name: name for name in members})
 
 
 FORM = {
@@ -118,7 +120,7 @@ FORM = {
 def test_each_encoding_of_a_form(encoding: Any, arguments: Any, data: Any, version: str) -> None:
     content = {"application/x-www-form-urlencoded": {**FORM, "encoding": encoding}}
     request = request_of({"requestBody": {"content": content}}, version=version)
-    assert request._options(arguments, {}).get("data") == data
+    assert request._options(arguments).get("data") == data
 
 
 def test_parameters_are_written_where_they_belong() -> None:
@@ -139,7 +141,7 @@ def test_parameters_are_written_where_they_belong() -> None:
     )
     arguments = {"p": ["a", "b/c"], "q": ["1", "2"], "none": [], "h": {"a": 1}, "c": ["x", "y z"]}
     assert request._path(arguments) == "x/;p=a;p=b%2Fc/y"
-    options = request._options(arguments, {})
+    options = request._options(arguments)
     assert request._query(arguments, str) == [("q", "1,2")]
     assert options["headers"] == {"h": "a=1", "Cookie": "c=x; c=y%20z"}
 
@@ -159,7 +161,7 @@ def test_what_divides_cookies_and_their_items_is_distinguished_from_what_is_in_t
     """OpenAPI: a comma in an item of a cookie is encoded, one between two is not; no key adds a cookie."""
     cookie = {"name": "c", "in": "cookie", "explode": explode, "schema": {}}
     request = request_of({"parameters": [cookie]}, "/x")
-    assert request._options({"c": value}, {})["headers"] == {"Cookie": sent}
+    assert request._options({"c": value})["headers"] == {"Cookie": sent}
 
 
 def sent(operation: dict[str, Any], arguments: dict[str, Any], **options: Any) -> httpx.Request:
@@ -173,7 +175,7 @@ def sent(operation: dict[str, Any], arguments: dict[str, Any], **options: Any) -
     async def send() -> None:
         transport = httpx.MockTransport(answer)
         async with httpx.AsyncClient(base_url="http://a.example", transport=transport, **options) as client:
-            await request_of(operation).send(client, arguments, {})
+            await request_of(operation, client=client).send(arguments)
 
     asyncio.run(asyncio.wait_for(send(), 60))
     return found[0]

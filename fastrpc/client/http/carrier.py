@@ -57,10 +57,6 @@ class Link(Protocol):
         """Report a lost connection. `still_answers`: pending requests may still be answered."""
 
 
-def _not_accepted() -> ConnectionLost:
-    return ConnectionLost(f"the server has not accepted it within {POST_SECONDS:g} s")
-
-
 class Carrier:
     """Sends and receives the messages of one connection. Subclasses define how each kind is sent."""
 
@@ -209,8 +205,9 @@ class Carrier:
 
     async def deliver(self, line: bytes) -> None:
         """`post` a message, when its turn has come, within `POST_SECONDS`. Raises ClientError."""
+        late = ConnectionLost(f"the server has not accepted it within {POST_SECONDS:g} s")
         async with self._post_turns:
-            with TimeLimit(POST_SECONDS + self.wire.remote.login_seconds, _not_accepted):
+            with TimeLimit(POST_SECONDS + self.wire.remote.login_seconds, lambda: late):
                 await self.post(line)
 
     async def flush(self) -> None:

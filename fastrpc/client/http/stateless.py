@@ -21,7 +21,7 @@ from fastrpc.client.http.events import Events
 from fastrpc.client.http.wire import LONGEST_BODY, STREAM, Wire, header_lines
 from fastrpc.errors import ClientError, ConnectionLost
 from fastrpc.protocol.versions import STATELESS
-from fastrpc.transports.http.headers import NAMED, parameter_headers
+from fastrpc.transports.http.headers import NAMED, parameter_headers, value_at
 
 ParameterHeaders = list[tuple[str, tuple[str, ...]]]
 """Headers of a tool, each with the path to its argument."""
@@ -115,9 +115,10 @@ class StatelessCarrier(Carrier):
             headers["Mcp-Name"] = encoded(name)
             if method == "tools/call":
                 for mark, path in self._parameters.get(name, ()):
-                    value = _at(params.get("arguments"), path)
+                    value = value_at(params.get("arguments"), path)
                     if isinstance(value, str | int):
-                        headers[f"Mcp-Param-{mark}"] = encoded(_text_of(value))
+                        text = str(value).lower() if isinstance(value, bool) else str(value)
+                        headers[f"Mcp-Param-{mark}"] = encoded(text)
         return headers
 
     def _learn(self, request: PendingRequest) -> None:
@@ -180,16 +181,6 @@ def _check_mark(node: dict[str, Any], reached: bool, seen: set[str]) -> None:
     if mark.lower() in seen:
         raise ValueError(f"{MARK}: {mark:.80} is used twice")
     seen.add(mark.lower())
-
-
-def _at(arguments: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        arguments = arguments.get(key) if isinstance(arguments, dict) else None
-    return arguments
-
-
-def _text_of(value: str | int) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
 def encoded(text: str) -> str:

@@ -46,6 +46,9 @@ class OAuth:
     ValueError.
     """
 
+    needs_person = True
+    """Whether a login opens a browser."""
+
     def __init__(
         self,
         *,
@@ -85,11 +88,6 @@ class OAuth:
         self._store = store
 
     @property
-    def needs_person(self) -> bool:
-        """Whether a login opens a browser."""
-        return True
-
-    @property
     def identity(self) -> str:
         """What tells the tokens of this client from those of others for the same server."""
         return self.client_id or self.client_metadata_url or ""
@@ -121,6 +119,8 @@ class ClientCredentials(OAuth):
     Raises ImportError without the extra ``oauth``, and ValueError.
     """
 
+    needs_person = False
+
     def __init__(
         self,
         client_id: str,
@@ -147,11 +147,6 @@ class ClientCredentials(OAuth):
         self.private_key = private_key
         self.algorithm = algorithm
         self.in_body = in_body
-
-    @property
-    def needs_person(self) -> bool:
-        """False: the program signs in with its own credentials."""
-        return False
 
 
 def auth_of(auth: object) -> OAuth:

@@ -36,17 +36,14 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
+from fastrpc.client.http.wire import json_of
 from fastrpc.client.oauth import ClientCredentials, OAuth
 from fastrpc.client.oauth.login_callback import Redirect, show
-from fastrpc.client.oauth.record import life_of
+from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget, life_of
 from fastrpc.client.urls import is_local_host, shown
 from fastrpc.errors import AuthorizationFailed, ClientError
 from fastrpc.time_limit import TimeLimit
 from fastrpc.version import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget
 
 FLOW_SECONDS = 30.0
 """Time limit of each request of a flow, with its whole answer."""
@@ -397,10 +394,7 @@ def refusal_response(
 
 def _members_of(body: bytes) -> dict[str, Any]:
     """Return the members of a JSON object; none for anything else."""
-    try:
-        members = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
+    members = json_of(body)
     return members if isinstance(members, dict) else {}
 
 

@@ -34,7 +34,8 @@ class Signer:
         try:
             self._key = _read(path)
         except FileNotFoundError:
-            _make(path)
+            key = Ed25519PrivateKey.generate()
+            create_file(path, [key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())])
             self._key = _read(path)
         public = self._key.public_key()
         self.key = sha256(public.public_bytes_raw()).hexdigest()[:16]
@@ -56,8 +57,3 @@ def _read(path: str) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise ValueError(f"{path}: expected an Ed25519 key")
     return key
-
-
-def _make(path: str) -> None:
-    key = Ed25519PrivateKey.generate()
-    create_file(path, [key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())])

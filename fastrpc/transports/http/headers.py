@@ -7,12 +7,9 @@ Intermediaries (a router, a rate limit) read the headers, the server reads the b
 from __future__ import annotations
 
 from base64 import b64decode
+from typing import Any
 
 from fastrpc.errors import HeaderMismatch, excerpt
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NAMED = {
     "tools/call": "name",
@@ -43,9 +40,7 @@ def check_parameters(
 ) -> None:
     """Compare the ``Mcp-Param-…`` headers of a tool with a call's arguments. Raises HeaderMismatch."""
     for header, path in parameter_headers(schema):
-        value: Any = arguments
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
+        value = value_at(arguments, path)
         if value is not None:
             _check(headers, f"Mcp-Param-{header}", value)
 
@@ -62,6 +57,13 @@ def parameter_headers(
                 found.append((mark, (*path, key)))
             found += parameter_headers(member, (*path, key))
     return found
+
+
+def value_at(arguments: Any, path: tuple[str, ...]) -> Any:
+    """Return the argument at a path of `parameter_headers`, None if it is missing."""
+    for key in path:
+        arguments = arguments.get(key) if isinstance(arguments, dict) else None
+    return arguments
 
 
 def _check(headers: dict[bytes, list[bytes]], name: str, expected: Any) -> None:

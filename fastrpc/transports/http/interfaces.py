@@ -1,5 +1,4 @@
-"""The types of ASGI 3, of applications around this one, and of what shares its sessions. For type checkers
-alone: no module imports this when it runs."""
+"""The types of ASGI 3, of applications around this one, and of what shares its sessions."""
 
 from __future__ import annotations
 

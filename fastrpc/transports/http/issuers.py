@@ -9,8 +9,10 @@ are too old, requests are refused (503). PyJWT checks signatures. A result is ca
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from time import monotonic, time
+from typing import Any
 
 from fastrpc.errors import UsageError
 from fastrpc.transports.http.guard import Admission, Refused, is_loopback
@@ -25,13 +27,8 @@ from fastrpc.transports.http.signing_keys import (
 )
 from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
-    PrincipalOf = Callable[[str, Mapping[str, Any], Iterable[str]], str]
-    """Names the principal of a verified token: of its issuer, its claims and its scopes."""
+PrincipalOf = Callable[[str, Mapping[str, Any], Iterable[str]], str]
+"""Names the principal of a verified token: of its issuer, its claims and its scopes."""
 
 TYPES = ("at+jwt", "application/at+jwt", "jwt")
 LEEWAY_SECONDS = 30
@@ -49,21 +46,17 @@ class Issuers:
         *,
         scopes: Iterable[str] = (),
         principal_of: PrincipalOf | None = None,
-        now: Callable[[], float] = time,
-        clock: Callable[[], float] = monotonic,
     ) -> None:
         import_libraries()
-        self._issuers = {issuer: Issuer(issuer, clock) for issuer in issuers}
+        self._issuers = {issuer: Issuer(issuer) for issuer in issuers}
         self._audience = audience
         self._scopes = frozenset(scopes)
         self._principal_of = principal_of or _subject_of
-        self._now = now
-        self._clock = clock
         self._kept: dict[bytes, Admission] = {}
 
     def known(self, token: bytes) -> Admission | None:
         admission = self._kept.get(sha256(token).digest())
-        if admission is None or admission.until is None or self._clock() >= admission.until:
+        if admission is None or admission.until is None or monotonic() >= admission.until:
             return None
         return admission
 
@@ -133,7 +126,7 @@ class Issuers:
 
     def _check_claims(self, claims: dict[str, Any], issuer: str) -> Admission:
         """Check expiry and scopes of a verified token."""
-        now = self._now()
+        now = time()
         expires, begins, subject = claims["exp"], claims.get("nbf", 0), claims["sub"]
         if not is_time(expires) or not is_time(begins) or not isinstance(subject, str) or not subject:
             raise InvalidToken("the token's claims are malformed")
@@ -145,14 +138,14 @@ class Issuers:
         if not self._scopes.issubset(scopes):
             raise InsufficientScope
         left = min(KEPT_SECONDS, expires + LEEWAY_SECONDS - now)
-        return Admission(self._principal_of(issuer, claims, scopes), self._clock() + left)
+        return Admission(self._principal_of(issuer, claims, scopes), monotonic() + left)
 
 
 class Issuer(SigningKeys):
     """One authorization server, and its keys."""
 
-    def __init__(self, address: str, clock: Callable[[], float]) -> None:
-        super().__init__(address, clock)
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
         self.address = address
         self._authority = checked_address(address)
 

@@ -13,10 +13,7 @@ import json
 from time import monotonic
 
 from fastrpc import diagnostics
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from fastrpc.transports.http.interfaces import Client
+from fastrpc.transports.http.interfaces import Client
 
 LINES = 20
 SECONDS = 10.0

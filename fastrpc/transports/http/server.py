@@ -163,19 +163,14 @@ class HttpServer(Transport):
 
     async def stop_accepting(self) -> None:
         """Accept no new connections, and no new requests on the open ones."""
-        if self.notice_seconds:
-            await self._accept_last()
+        if self.notice_seconds and any([*map(ignore_new_connections, self.sockets)]):
+            # The system has already accepted some: closing the socket would reset them.
+            await asyncio.sleep(LAST_CONNECTIONS_SECONDS)
         for listener in (*self._listeners, *self.sockets):
             listener.close()
         if self._server is not None:
             for connection in list(self._server.server_state.connections):
                 connection.shutdown()
-
-    async def _accept_last(self) -> None:
-        """Serve the connections that the system has already accepted: closing the socket would reset them."""
-        ignored = [ignore_new_connections(each) for each in self.sockets]
-        if any(ignored):
-            await asyncio.sleep(LAST_CONNECTIONS_SECONDS)
 
     async def drain(self) -> None:
         await self._front.stop(None)

@@ -7,18 +7,15 @@ Options of the application (`fastrpc.transports.http.app`) are passed on.
 from __future__ import annotations
 
 import os
+import ssl
 from importlib.util import find_spec
+from typing import Any
 
 from fastrpc.errors import UsageError
 from fastrpc.regular_files import check_regular, open_regular
 from fastrpc.signed_texts import FILE_VARIABLE, configured
 from fastrpc.transports.http.auth import CALLER_OPTIONS, take, token_from_environment
 from fastrpc.transports.http.sockets import Address
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import ssl
-    from typing import Any
 
 DRAIN_SECONDS = 5.0
 """Seconds that calls may take after the signal; container systems send SIGKILL after ten."""
@@ -128,8 +125,6 @@ class HttpSettings:
         """Return the TLS context, None without TLS. Raises UsageError for files that cannot be used."""
         if self.tls is None:
             return None
-        import ssl
-
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION  # OpenSSL before 3.0 lets clients cause that load
@@ -144,7 +139,9 @@ class HttpSettings:
             # For a key with a password OpenSSL would prompt at the terminal, if there is one.
             context.load_cert_chain(certificate, key, password=_no_password)
         except (ssl.SSLError, OSError, ValueError) as error:
-            raise UsageError(f"http: tls_cert and tls_key: {_reason(error)}") from None
+            reason = getattr(error, "reason", None) or str(error) or "cannot be used"  # OpenSSL's is short
+            words = str(reason).replace("_", " ").lower()
+            raise UsageError(f"http: tls_cert and tls_key: {words}") from None
         return context
 
     def _check_who(self) -> None:
@@ -182,9 +179,3 @@ class HttpSettings:
 
 def _no_password() -> bytes:
     raise ValueError("the key has a password; a server needs a key without one")
-
-
-def _reason(error: Exception) -> str:
-    """Return OpenSSL's short reason."""
-    reason = getattr(error, "reason", None) or str(error) or "cannot be used"
-    return str(reason).replace("_", " ").lower()

@@ -12,16 +12,12 @@ import asyncio
 import json
 from importlib import import_module
 from time import monotonic
+from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc.errors import UsageError
 from fastrpc.transports.http.guard import HOST, is_loopback
 from fastrpc.transports.http.token_source import InvalidToken
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 FAMILIES = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -50,9 +46,8 @@ class Unavailable(Exception):
 class SigningKeys:
     """The keys of one authorization server, `name` in the log; `_locate` finds them."""
 
-    def __init__(self, name: str, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._clock = clock
         self.again_seconds: float | None = None
         """Seconds between two fetches; None: `AGAIN_SECONDS`, `AFTER_FAILURE` if the last one has failed."""
         self._keys: list[dict[str, Any]] = []
@@ -64,7 +59,7 @@ class SigningKeys:
     async def key(self, id: Any, algorithm: str) -> Any:
         """Return the key for a key id. Raises InvalidToken, and Unavailable."""
         found = self._find(id, algorithm)
-        age = self._clock() - self._fetched
+        age = monotonic() - self._fetched
         if found is None or age > KEYS_SECONDS:
             self._fetch_again()
             if found is None or age > LONGEST_KEYS_SECONDS:
@@ -101,7 +96,7 @@ class SigningKeys:
 
     def _fetch_again(self) -> None:
         """Begin to fetch the keys, unless just tried: forged tokens must not cause a request each."""
-        now = self._clock()
+        now = monotonic()
         pause = self.again_seconds
         if pause is None:
             pause = AFTER_FAILURE if self._trouble else AGAIN_SECONDS
@@ -127,7 +122,7 @@ class SigningKeys:
             self._trouble = True
         else:
             self._keys = [key for key in keys[:MOST_KEYS] if isinstance(key, dict)]
-            self._fetched = self._clock()
+            self._fetched = monotonic()
             self._trouble = False
 
     async def _locate(self, client: Any) -> list[Any]:
@@ -141,15 +136,8 @@ class KeySet(SigningKeys):
     `again_seconds`: how often at most they are fetched for unknown key ids.
     """
 
-    def __init__(
-        self,
-        address: str,
-        *,
-        client: Any = None,
-        again_seconds: float | None = None,
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        super().__init__(without_query(address), clock)
+    def __init__(self, address: str, *, client: Any = None, again_seconds: float | None = None) -> None:
+        super().__init__(without_query(address))
         self._address = address
         self._client = client
         self.again_seconds = again_seconds

@@ -6,10 +6,9 @@ The sources are tokens of the configuration, a file, a function (`auth`), and au
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from fastrpc.transports.http.guard import Admission
+from fastrpc.transports.http.guard import Admission
 
 
 class InvalidToken(Exception):
