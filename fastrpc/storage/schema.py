@@ -78,6 +78,18 @@ alone (`fastrpc.guard.approvals.binding`). `arguments`, `edited_arguments`, `sch
 `prefix` are JSON, `extra_params` JSON or empty. `rest_digests` maps the name of each text argument to the
 digest of all other arguments. `approvers` are separated by line feeds."""
 
+dashboard_keys = sa.Table(
+    "fastrpc_dashboard_keys",
+    metadata,
+    sa.Column("digest", sa.LargeBinary(32), primary_key=True),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("role", sa.String(20), nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+    sa.Index("fastrpc_dashboard_keys_expiry", "expires_at"),
+)
+"""`digest` is the SHA-256 of a link's code, or of a session's token; `kind` says which of them."""
+
 changes = sa.Table(
     "fastrpc_changes",
     metadata,

@@ -29,7 +29,7 @@ from fastrpc.guard.callers.token_text import ID_CHARACTERS, ID_LENGTH
 from fastrpc.guard.policy import risks
 from fastrpc.redaction import MASK, masked
 from fastrpc.storage.database import Database
-from fastrpc.storage.schema import approvals, note_change
+from fastrpc.storage.schema import approvals, change_number, note_change
 
 TOPIC = "approvals"
 PREFIX = "ap_"
@@ -51,6 +51,7 @@ MOST_READ = 100
 ASK_LOCK = 0x66727061
 """The first key of PostgreSQL's advisory lock that serializes a caller's requests for approvals."""
 CLIENT, TERMINAL, COMMAND_LINE, WEBHOOK = "client", "terminal", "command line", "webhook"
+DASHBOARD = "dashboard"
 """The channels. The first is the form that the caller's own client shows."""
 
 
@@ -318,6 +319,34 @@ class ApprovalStore:
             found = _newest(connection, limit, approvals.c.state.in_(kept), *fresh)
         return [each for each in reversed(found) if each.state_at(now) in wanted]
 
+    def newest(self, states: Iterable[str], limit: int, after: str | None = None) -> list[Approval]:
+        """Return approvals that are in one of these states now, the newest first: those older than the
+        approval `after`, if it is given. Raises ApprovalError if that is unknown."""
+        now, wanted = self.clock(), set(states)
+        is_fresh = and_(approvals.c.state == WAITING, approvals.c.expires_at > now)
+        others = approvals.c.state.in_(wanted - {WAITING})
+        if EXPIRED in wanted:
+            others = or_(others, and_(approvals.c.state == WAITING, approvals.c.expires_at <= now))
+        where = [or_(is_fresh, others) if WAITING in wanted else others]
+        with self._database.reading() as connection:
+            if after is not None:
+                last = _one(connection, after)
+                is_older = approvals.c.asked_at < last.asked_at
+                same = and_(approvals.c.asked_at == last.asked_at, approvals.c.id > last.id)
+                where.append(or_(is_older, same))
+            return _newest(connection, limit, *where)
+
+    def count_waiting(self) -> int:
+        """Return how many approvals wait."""
+        is_fresh = approvals.c.state == WAITING, approvals.c.expires_at > self.clock()
+        with self._database.reading() as connection:
+            return int(connection.execute(select(func.count()).where(*is_fresh)).scalar_one())
+
+    def change_number(self) -> int:
+        """Return the number that each change increments. Call it before reading what may change."""
+        with self._database.reading() as connection:
+            return change_number(connection, TOPIC)
+
     def states(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the states of approvals, by id, without unknown ids."""
         chosen, found, now = list(ids), {}, self.clock()
@@ -334,7 +363,12 @@ class ApprovalStore:
 
 def may_approve(approval: Approval, by: str, channel: str) -> bool:
     """Whether this person may approve through this channel."""
-    return not _why_not_allowed(approval, ApprovalDecision(True, by, channel))
+    return not why_not_approved_by(approval, by, channel)
+
+
+def why_not_approved_by(approval: Approval, by: str, channel: str) -> str:
+    """Return why this person may not approve through this channel, "" if that is allowed."""
+    return _why_not_allowed(approval, ApprovalDecision(True, by, channel))
 
 
 def _why_not_allowed(approval: Approval, decision: ApprovalDecision) -> str:
