@@ -6,6 +6,7 @@ the environment before any tool is imported, so that neither tools nor their pro
 
 from __future__ import annotations
 
+from functools import partial
 from mmap import mmap
 
 from fastrpc.definitions.registry import settle_or_exit
@@ -31,6 +32,7 @@ NEEDING = (
     ("--audience", "--auth-server"),
     ("--scope", "--auth-server"),
     ("--access-log-format", "--access-log"),
+    ("--dashboard", "--guard"),
 )
 
 
@@ -84,7 +86,7 @@ def serve(
     if "--guard" in options:
         from fastrpc.guard.guarded_server import serving_over_http
 
-        serving = serving_over_http(options["--guard"], application)
+        serving = serving_over_http(options["--guard"], application, dashboard="--dashboard" in options)
     http = HttpSettings(
         options["--http"],
         workers=settings["FASTRPC_WORKERS"],
@@ -110,6 +112,10 @@ def serve(
             settle_or_exit(each.registries for each in server._with_mounts())
         return server if serving is None else serving.guarded(server)
 
+    if serving is not None and "--dashboard" in options:
+        from fastrpc.cli.dashboard import announce_link_at
+
+        http.on_listening = partial(announce_link_at, serving.database_url)
     run(made, http)
 
 

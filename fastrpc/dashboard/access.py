@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from fastrpc.storage.database import Database
 
 VIEWER, APPROVER, ADMINISTRATOR = ROLES = ("viewer", "approver", "administrator")
-"""What a visitor may do: read, decide approvals, and change who may call what. Each may do what the former ones
-may."""
+"""What a visitor may do: read, decide approvals, and change who may call what. Each may do what the former
+ones may."""
 
 LINK, SESSION = "link", "session"
 LINK_SECONDS = 600.0
@@ -55,7 +55,8 @@ class Visitor:
 
 
 class Keys:
-    """The links and sessions of a database. `clock` returns seconds since 1970. Methods raise StorageError."""
+    """The links and sessions of a database. `clock` returns seconds since 1970. Methods raise
+    StorageError."""
 
     def __init__(self, database: Database, clock: Callable[[], float] = time) -> None:
         self._database = database

@@ -1,8 +1,8 @@
 """`Dashboard`: the ASGI application of the pages.
 
 For each request it checks the Host, finds the visitor by the cookie, checks that a form was sent by a page of
-this session (Origin, and a token in the form), and has the page answer on a thread. Every response has headers
-that forbid other sites to frame, script or read it. An error becomes a page with one sentence.
+this session (Origin, and a token in the form), and has the page answer on a thread. Every response has
+headers that forbid other sites to frame, script or read it. An error becomes a page with one sentence.
 """
 
 from __future__ import annotations
@@ -78,7 +78,11 @@ class Dashboard:
             Mount("/static", _Static(directory=os.path.join(HERE, "static"))),
         ]
         self.pages = sorted(
-            (page for name in _names(pages.__path__) for page in import_module(f"{pages.__name__}.{name}").PAGES),
+            (
+                page
+                for name in _names(pages.__path__)
+                for page in import_module(f"{pages.__name__}.{name}").PAGES
+            ),
             key=lambda page: page.order,
         )
         for page in self.pages:
@@ -153,13 +157,12 @@ class Dashboard:
             return PlainTextResponse(str(error), 503)
         except StorageError as error:
             return PlainTextResponse(str(error), 503)
-        return StreamingResponse(
-            stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
-        )
+        return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
 class _Static(StaticFiles):
-    """The files of the pages: style sheet, scripts. Their names have the release, so browsers may keep them."""
+    """The files of the pages: style sheet, scripts. Their names have the release, so browsers may keep
+    them."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         found = await super().get_response(path, scope)

@@ -16,7 +16,8 @@ TEXTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "texts")
 
 @dataclass(frozen=True)
 class Language:
-    """A language by its code (BCP 47), with its own name, its direction, and its texts by the English ones."""
+    """A language by its code (BCP 47), with its own name, its direction, and its texts by the English
+    ones."""
 
     code: str
     name: str

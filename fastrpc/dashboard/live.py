@@ -1,8 +1,9 @@
 """Tells open pages what has changed: a stream of events for each, and one reader of the database for all.
 
-The numbers of the topics (`fastrpc.storage.schema.changes`) are read every `POLL_SECONDS` while a page is open.
-An event has a topic's name and, as its id, the number: a browser that connects again sends the last one that it
-has received, and gets an event at once if the number is another one. A stream ends with its visitor's session.
+The numbers of the topics (`fastrpc.storage.schema.changes`) are read every `POLL_SECONDS` while a page is
+open. An event has a topic's name and, as its id, the number: a browser that connects again sends the last one
+that it has received, and gets an event at once if the number is another one. A stream ends with its visitor's
+session.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Changes:
             raise TooManyPages(f"{MOST_PAGES} pages are open: close one")
         return self._events(since, is_signed_in)
 
-    async def _events(self, since: str, is_signed_in: Callable[[], Awaitable[object]]) -> AsyncIterator[bytes]:
+    async def _events(
+        self, since: str, is_signed_in: Callable[[], Awaitable[object]]
+    ) -> AsyncIterator[bytes]:
         self._pages += 1
         if self._reader is None or self._reader.done():
             self._number = -1
@@ -60,8 +63,7 @@ class Changes:
             known = int(since) if since.isascii() and since.isdigit() and len(since) < 19 else -1
             while not self._is_stopping:
                 try:
-                    async with self._changed:
-                        await asyncio.wait_for(self._changed.wait_for(lambda: self._is_new(known)), ALIVE_SECONDS)
+                    await asyncio.wait_for(self._change_after(known), ALIVE_SECONDS)
                 except asyncio.TimeoutError:
                     if await is_signed_in() is None:
                         return
@@ -73,8 +75,10 @@ class Changes:
         finally:
             self._pages -= 1
 
-    def _is_new(self, known: int) -> bool:
-        return self._is_stopping or self._number not in (-1, known)
+    async def _change_after(self, known: int) -> None:
+        """Wait until the number is another one, or the server ends."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._is_stopping or self._number not in (-1, known))
 
     async def _read(self) -> None:
         trouble = ""

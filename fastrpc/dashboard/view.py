@@ -124,17 +124,21 @@ class View:
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page, or a part of one, made from a template."""
-        made = environment().get_template(template).render(
-            view=self,
-            visitor=self.visitor,
-            menu=[each for each in self.dashboard.pages if each.title],
-            here=self.request.url.path,
-            server=self.dashboard.sources.server,
-            language=self.language,
-            theme=self.theme,
-            _=self.language.text,
-            form_token=self._form_token,
-            **values,
+        made = (
+            environment()
+            .get_template(template)
+            .render(
+                view=self,
+                visitor=self.visitor,
+                menu=[each for each in self.dashboard.pages if each.title],
+                here=self.request.url.path,
+                server=self.dashboard.sources.server,
+                language=self.language,
+                theme=self.theme,
+                _=self.language.text,
+                form_token=self._form_token,
+                **values,
+            )
         )
         return HTMLResponse(made, status)
 

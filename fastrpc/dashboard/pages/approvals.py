@@ -1,4 +1,5 @@
-"""The calls that wait for an approval, newest first, and those that have been decided; one of them as a whole.
+"""The calls that wait for an approval, newest first, and those that have been decided; one of them as a
+whole.
 
 What is shown is what runs: every character is visible (`fastrpc.guard.approvals.display`), and a call that is
 too long for the list can be approved only where all of it is shown. Who may decide is the store's rule, which
@@ -185,7 +186,11 @@ def edit(view: View) -> Response:
         except ValueError as error:
             mistakes[name] = view.language.text("expected JSON: {error}", error=error)
     if mistakes or not edited:
-        nothing = "" if mistakes else view.language.text("Nothing is changed: approve it as it is, or change a value.")
+        nothing = (
+            ""
+            if mistakes
+            else view.language.text("Nothing is changed: approve it as it is, or change a value.")
+        )
         return _show(view, approval, 400, edited=texts, mistakes=mistakes, error=nothing)
     if view.form.get("confirmed") != "yes":
         return _show(view, approval, edited=texts, confirm=differences(approval, edited))

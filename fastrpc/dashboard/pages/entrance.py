@@ -1,8 +1,8 @@
 """Signing in by a link's code, signing out, and the choice of language and theme.
 
 The code is the fragment of the link's URL, which browsers do not send: it is in no log and no proxy. A script
-puts it into the form; without scripts one pastes it. Only the form uses the code up, so what fetches the link to
-preview it does not.
+puts it into the form; without scripts one pastes it. Only the form uses the code up, so what fetches the link
+to preview it does not.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ def environment() -> Environment:
 
 
 def marked(text: str) -> Markup:
-    """Return a JSON text in which the escapes of characters are marked, since they would deceive unescaped."""
+    """Return a JSON text in which the escapes of characters are marked, since they would deceive
+    unescaped."""
     parts, at = [], 0
     for found in ESCAPED.finditer(text):
         if found[0].startswith("\\u"):

@@ -307,6 +307,23 @@ class ApprovalStore:
         with self._database.reading() as connection:
             return _one(connection, approval_id)
 
+    def newest(self, states: Iterable[str], limit: int, after: str | None = None) -> list[Approval]:
+        """Return approvals that are in one of these states now, the newest first: those older than the
+        approval `after`, if it is given. Raises ApprovalError if that is unknown."""
+        now, wanted = self.clock(), set(states)
+        is_fresh = and_(approvals.c.state == WAITING, approvals.c.expires_at > now)
+        others: ColumnElement[bool] = approvals.c.state.in_(wanted - {WAITING})
+        if EXPIRED in wanted:
+            others = or_(others, and_(approvals.c.state == WAITING, approvals.c.expires_at <= now))
+        where = [or_(is_fresh, others) if WAITING in wanted else others]
+        with self._database.reading() as connection:
+            if after is not None:
+                last = _one(connection, after)
+                is_older = approvals.c.asked_at < last.asked_at
+                same = and_(approvals.c.asked_at == last.asked_at, approvals.c.id > last.id)
+                where.append(or_(is_older, same))
+            return _newest(connection, limit, *where)
+
     def list(self, states: Iterable[str] = (WAITING,), limit: int = 1000) -> list[Approval]:
         """Return the approvals that are in one of these states now, the oldest first."""
         wanted = set(states)
@@ -318,23 +335,6 @@ class ApprovalStore:
         with self._database.reading() as connection:
             found = _newest(connection, limit, approvals.c.state.in_(kept), *fresh)
         return [each for each in reversed(found) if each.state_at(now) in wanted]
-
-    def newest(self, states: Iterable[str], limit: int, after: str | None = None) -> list[Approval]:
-        """Return approvals that are in one of these states now, the newest first: those older than the
-        approval `after`, if it is given. Raises ApprovalError if that is unknown."""
-        now, wanted = self.clock(), set(states)
-        is_fresh = and_(approvals.c.state == WAITING, approvals.c.expires_at > now)
-        others = approvals.c.state.in_(wanted - {WAITING})
-        if EXPIRED in wanted:
-            others = or_(others, and_(approvals.c.state == WAITING, approvals.c.expires_at <= now))
-        where = [or_(is_fresh, others) if WAITING in wanted else others]
-        with self._database.reading() as connection:
-            if after is not None:
-                last = _one(connection, after)
-                is_older = approvals.c.asked_at < last.asked_at
-                same = and_(approvals.c.asked_at == last.asked_at, approvals.c.id > last.id)
-                where.append(or_(is_older, same))
-            return _newest(connection, limit, *where)
 
     def count_waiting(self) -> int:
         """Return how many approvals wait."""

@@ -18,6 +18,7 @@ from fastrpc.transports.http.sockets import Address
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
     from typing import Any
 
 DRAIN_SECONDS = 5.0
@@ -83,6 +84,8 @@ class HttpSettings:
         self.stats = stats
         self.access_log = None if access_log is None else os.fspath(access_log)
         self.access_log_format = access_log_format
+        self.on_listening: Callable[[str], object] | None = None
+        """Called with the URL once it has been announced."""
         self.application = {name: value for name, value in application.items() if value is not None}
         if application.get("auth", "needed") is None:
             self.application["auth"] = None
