@@ -27,6 +27,7 @@ from fastrpc.dashboard.access import Keys, Visitor
 from fastrpc.dashboard.live import Changes, TooManyPages
 from fastrpc.dashboard.view import Handler, PageError, View
 from fastrpc.errors import FAILURES
+from fastrpc.guard.approvals.store import ApprovalError
 from fastrpc.storage.errors import StorageError
 from fastrpc.transports.http.guard import Refused, headers_of
 
@@ -129,7 +130,7 @@ class Dashboard:
                 if role is not None:
                     view.needs(role)
                 return await asyncio.to_thread(handler, view)
-            except PageError as error:
+            except (PageError, ApprovalError) as error:
                 status, message = error.status, str(error)
             except StorageError as error:
                 status, message = 503, str(error)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fastrpc.dashboard.access import APPROVER
-from fastrpc.dashboard.view import Page, PageError, PageRoute
+from fastrpc.dashboard.view import Page, PageRoute
 from fastrpc.guard.approvals.binding import indented
 from fastrpc.guard.approvals.display import visible_name, written
 from fastrpc.guard.approvals.store import (
@@ -205,7 +205,7 @@ def _decide(view: View, decision: ApprovalDecision) -> Response:
         store.decide(id, decision)
     except ApprovalError as error:
         if error.status == 404:
-            raise PageError(str(error), 404) from None
+            raise
         values = {"error": str(error), "comment": decision.comment}
         return _show(view, store.get(id), error.status, **values)
     return view.redirect("/" if view.form.get("from") == "list" else f"/approvals/{id}")
