@@ -8,6 +8,7 @@ printed at a terminal only, or by ``fastrpc dashboard link``.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import closing
 
@@ -97,6 +98,10 @@ def _serve(database: Database, chosen: Namespace) -> None:
     url = address.url(sockets[0].getsockname()[1], tls=False, path="")
     write_line(f"fastrpc: the dashboard is at {url}/dashboard")
     announce_link(database, url)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(
+            number, lambda *_: None
+        )  # at its end, uvicorn raises the signal that ended it once more
     config = uvicorn.Config(dashboard, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     server.run(sockets)

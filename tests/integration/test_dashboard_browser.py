@@ -1,4 +1,4 @@
-"""The dashboard in a real Chromium, beside real servers and clients: from a client's call to a click to the result;
+"""The dashboard in a real Chromium, beside real servers and clients: from a call to a click to the result;
 two windows; a restart under an open page; without scripts; and what axe says about each page."""
 
 from __future__ import annotations
@@ -237,10 +237,11 @@ def _check(page: Any, axe: str) -> None:
 def test_a_page_weighs_little(shop: Shop, browser: Any) -> None:
     sizes: list[int] = []
     with shop.serve():
-        page = browser.new_page()
+        context = browser.new_context()
+        page = context.new_page()
         page.goto(shop.link("ada"))
         page.wait_for_selector("text=No call is here")
-        page = page.context.new_page()
+        page = context.new_page()
         page.on("response", lambda answer: sizes.append(0 if "/events" in answer.url else len(answer.body())))
         page.goto(f"{shop.url}/dashboard/")
         page.wait_for_selector("text=No call is here")

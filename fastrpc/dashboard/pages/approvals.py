@@ -54,8 +54,8 @@ class ShownApproval:
         return self.approval.state_at(self.now)
 
     @property
-    def seconds_left(self) -> int:
-        return max(0, round(self.approval.expires_at - self.now))
+    def seconds_left(self) -> float:
+        return max(0.0, self.approval.expires_at - self.now)
 
     @cached_property
     def arguments(self) -> str:

@@ -11,13 +11,17 @@ function takeCode() {
   }
 }
 
+const ends = new WeakMap();
+
+// The server says how many seconds are left: this machine's clock may be wrong.
 function countDown() {
-  const now = Date.now() / 1000;
+  const now = performance.now() / 1000;
   let over = false;
-  for (const each of document.querySelectorAll("[data-until]")) {
-    const left = Math.max(0, Math.round(Number(each.dataset.until) - now));
-    over ||= left === 0 && each.textContent !== "0 s";
-    each.textContent = `${left} s`;
+  for (const each of document.querySelectorAll("[data-left]")) {
+    if (!ends.has(each)) ends.set(each, now + Number(each.dataset.left));
+    const left = ends.get(each) - now;
+    over ||= left <= 0;
+    each.textContent = `${Math.max(0, Math.ceil(left))} s`;
   }
   if (over) document.body.dispatchEvent(new Event("over"));
 }
@@ -50,6 +54,7 @@ function showCount(alerts) {
 }
 
 takeCode();
+window.addEventListener("hashchange", takeCode); // a link that is opened where the form is open already
 showCount(false);
 countDown();
 setInterval(countDown, 1000);
