@@ -689,7 +689,7 @@ def test_a_server_that_ends_takes_nothing_straight() -> None:
     def check(path: HotPath, application: object) -> None:
         known = path.head(head(call()))
         assert known is not None
-        application.stopping = True  # type: ignore[attr-defined]
+        application.refuse_new()  # type: ignore[attr-defined]
         assert path.answer(known, call_body("echo", {"text": "x"}), DATE) is None
 
     with_path(check)

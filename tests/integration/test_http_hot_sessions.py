@@ -655,7 +655,7 @@ def test_what_is_known_of_heads_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPa
 def test_a_server_that_ends_takes_nothing_straight_in_a_session() -> None:
     def scene(way: Straight) -> None:
         assert way.take(ECHO) is not None
-        way.application.stopping = True
+        way.application.refuse_new()
         assert way.take(ECHO) is None
 
     straight(scene)

@@ -157,7 +157,8 @@ class HttpApp:
 
         To be called before the server waits for its connections to close: this closes them.
         """
-        self.ending = self.stopping = self.exchanges.closed = True
+        self.refuse_new()
+        self.exchanges.closed = True
         running = self.exchanges.running
         while self.at_end:
             self.at_end.pop()()
@@ -173,6 +174,10 @@ class HttpApp:
         self.exchanges.close()
         if self.exchanges.runtime is not None:
             await self.exchanges.runtime.leave()
+
+    def refuse_new(self) -> None:
+        """Refuse new requests from now on."""
+        self.ending = self.stopping = True
 
     async def _wait_idle(self) -> None:
         while self.exchanges.running or self._sse.busy:

@@ -108,7 +108,7 @@ class EndpointFront:
 
     async def stop(self, grace_seconds: float | None) -> None:
         """Refuse new requests, wait for those that are being answered, and cancel the rest."""
-        self._app.stopping = True
+        self._app.refuse_new()
         await drained(self._all_answered(), grace_seconds)
         for task in self._answering:
             task.cancel()
