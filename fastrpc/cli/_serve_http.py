@@ -86,7 +86,7 @@ def serve(
     if "--guard" in options:
         from fastrpc.guard.guarded_server import serving_over_http
 
-        serving = serving_over_http(options["--guard"], application, dashboard="--dashboard" in options)
+        serving = serving_over_http(options["--guard"], application)
     http = HttpSettings(
         options["--http"],
         workers=settings["FASTRPC_WORKERS"],
@@ -110,7 +110,14 @@ def serve(
         if not is_checked[0]:
             is_checked[0] = 1
             settle_or_exit(each.registries for each in server._with_mounts())
-        return server if serving is None else serving.guarded(server)
+        if serving is not None:
+            serving.guarded(server)
+            if "--dashboard" in options:
+                from fastrpc.dashboard.front import with_dashboard
+                from fastrpc.dashboard.view import Sources
+
+                server.http_fronts.append(with_dashboard(Sources(serving.database.open, server.name)))
+        return server
 
     if serving is not None and "--dashboard" in options:
         from fastrpc.cli.dashboard import announce_link_at

@@ -86,7 +86,8 @@ def _serve(database: Database, chosen: Namespace) -> None:
     address: what passes a network belongs behind TLS, and so behind a reverse proxy."""
     import uvicorn
 
-    from fastrpc.dashboard.app import Dashboard, Sources
+    from fastrpc.dashboard.app import Dashboard
+    from fastrpc.dashboard.view import Sources
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.sockets import Address, listen
 
@@ -130,6 +131,6 @@ def announce_link_at(database_url: str, url: str) -> None:
 
 def link(database: Database, url: str, person: str, role: str) -> str:
     """Make a link. The code is its fragment, which browsers send to no server."""
-    from fastrpc.dashboard.access import Keys
+    from fastrpc.dashboard.access import SignInStore
 
-    return f"{url.rstrip('/')}/dashboard/enter#{Keys(database).make_link(person, role)}"
+    return f"{url.rstrip('/')}/dashboard/enter#{SignInStore(database).make_link(person, role)}"

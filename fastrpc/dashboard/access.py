@@ -54,7 +54,7 @@ class Visitor:
         return compare_digest(form_token.encode(), self.form_token.encode())
 
 
-class Keys:
+class SignInStore:
     """The links and sessions of a database. `clock` returns seconds since 1970. Methods raise
     StorageError."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 from urllib.parse import parse_qsl
@@ -23,9 +22,9 @@ from starlette.staticfiles import StaticFiles
 
 from fastrpc import diagnostics
 from fastrpc.dashboard import pages
-from fastrpc.dashboard.access import Keys, Visitor
+from fastrpc.dashboard.access import SignInStore, Visitor
 from fastrpc.dashboard.live import Changes, TooManyPages
-from fastrpc.dashboard.view import Handler, PageError, View
+from fastrpc.dashboard.view import COOKIE, PREFIX, Handler, PageError, PageView, Sources
 from fastrpc.errors import FAILURES
 from fastrpc.guard.approvals.store import ApprovalError
 from fastrpc.storage.errors import StorageError
@@ -38,11 +37,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from fastrpc.storage.database import Database
     from fastrpc.transports.http.guard import AccessRules
 
-PREFIX = "/dashboard"
-COOKIE = "fastrpc_dashboard"
 LONGEST_FORM = 1024 * 1024
 MOST_FIELDS = 200
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -57,14 +53,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What the pages show: the guard's database, which `database` opens, and the name of the server."""
-
-    database: Callable[[], Database]
-    server: str = ""
 
 
 class Dashboard:
@@ -126,7 +114,7 @@ class Dashboard:
                 if role is not None and visitor is None:
                     return _sign_in_first(request)
                 form = await _form_of(request, visitor) if request.method == "POST" else {}
-                view = View(self, request, visitor, form)
+                view = self._view(request, visitor, form)
                 if role is not None:
                     view.needs(role)
                 return await asyncio.to_thread(handler, view)
@@ -137,15 +125,19 @@ class Dashboard:
             except FAILURES as error:
                 diagnostics.write("error", f"{request.method} {request.url.path:.200} failed", error)
                 status, message = 500, "Internal error; see the server's log"
-            return View(self, request, visitor, {}).page("error.html", status, message=message)
+            return self._view(request, visitor, {}).page("error.html", status, message=message)
 
         return endpoint
+
+    def _view(self, request: Request, visitor: Visitor | None, form: dict[str, str]) -> PageView:
+        menu = [each for each in self.pages if each.title]
+        return PageView(self.sources, menu, request, visitor, form)
 
     async def _visitor(self, request: Request) -> Visitor | None:
         token = request.cookies.get(COOKIE)
         if not token:
             return None
-        return await asyncio.to_thread(lambda: Keys(self.sources.database()).visitor(token))
+        return await asyncio.to_thread(lambda: SignInStore(self.sources.database()).visitor(token))
 
     async def _events(self, request: Request) -> Response:
         """Tell an open page what has changed, as events (HTML: server-sent events)."""

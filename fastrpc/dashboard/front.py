@@ -3,7 +3,8 @@ streams when the server ends. All other requests pass to the server's applicatio
 
 from __future__ import annotations
 
-from fastrpc.dashboard.app import PREFIX, Dashboard, Sources
+from fastrpc.dashboard.app import Dashboard
+from fastrpc.dashboard.view import PREFIX, Sources
 from fastrpc.transports.http.request import root_and_path
 
 TYPE_CHECKING = False

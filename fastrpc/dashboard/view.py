@@ -1,8 +1,9 @@
-"""`View`: a request as a page sees it, and the responses that it can make; `Page` declares a page.
+"""`PageView`: a request as a page sees it, and the responses that it can make; `Page` declares a page.
 
 A page is a module of `fastrpc.dashboard.pages` with a list `PAGES`; each has routes, and a route a function
-that takes a `View` and returns a response. It runs on a thread, and may read the database. Texts are escaped
-by the template engine; what a caller has chosen is made visible first (`fastrpc.guard.approvals.display`).
+that takes a `PageView` and returns a response. It runs on a thread, and may read the database. Texts are
+escaped by the template engine; what a caller has chosen is made visible first
+(`fastrpc.guard.approvals.display`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from functools import cached_property
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from fastrpc.dashboard.access import ADMINISTRATOR, APPROVER, VIEWER, Keys
+from fastrpc.dashboard.access import ADMINISTRATOR, APPROVER, VIEWER, SignInStore
 from fastrpc.dashboard.language import LANGUAGES, Language, language_of
-from fastrpc.dashboard.templates import environment
+from fastrpc.dashboard.rendering import environment
 from fastrpc.errors import FastrpcError
 from fastrpc.guard.approvals.store import ApprovalStore
+from fastrpc.transports.http.guard import is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fastrpc.dashboard.access import Visitor
-    from fastrpc.dashboard.app import Dashboard
+    from fastrpc.storage.database import Database
 
+PREFIX = "/dashboard"
+"""The path of the pages."""
+COOKIE = "fastrpc_dashboard"
+"""The cookie with the token of a session."""
 THEMES = ("auto", "light", "dark")
 LANGUAGE_COOKIE, THEME_COOKIE = "fastrpc_language", "fastrpc_theme"
 NEEDED = {
@@ -47,7 +53,7 @@ class PageError(FastrpcError):
         self.status = status
 
 
-Handler = Callable[["View"], "Response"]
+Handler = Callable[["PageView"], "Response"]
 
 
 @dataclass(frozen=True)
@@ -73,13 +79,28 @@ class Page:
         return self.routes[0].path
 
 
-class View:
-    """A request of a visitor, None for one who has not signed in. `form` has the fields of a form."""
+@dataclass(frozen=True)
+class Sources:
+    """What the pages show: the guard's database, which `database` opens, and the name of the server."""
+
+    database: Callable[[], Database]
+    server: str = ""
+
+
+class PageView:
+    """A request of a visitor, None for one who has not signed in. `menu` are the pages
+    that it names, `form` has the fields of a form."""
 
     def __init__(
-        self, dashboard: Dashboard, request: Request, visitor: Visitor | None, form: dict[str, str]
+        self,
+        sources: Sources,
+        menu: list[Page],
+        request: Request,
+        visitor: Visitor | None,
+        form: dict[str, str],
     ) -> None:
-        self.dashboard = dashboard
+        self.sources = sources
+        self.menu = menu
         self.request = request
         self.visitor = visitor
         self.form = form
@@ -110,12 +131,12 @@ class View:
         return chosen if chosen in THEMES else "auto"
 
     @cached_property
-    def keys(self) -> Keys:
-        return Keys(self.dashboard.sources.database())
+    def keys(self) -> SignInStore:
+        return SignInStore(self.sources.database())
 
     @cached_property
     def approvals(self) -> ApprovalStore:
-        return ApprovalStore(self.dashboard.sources.database())
+        return ApprovalStore(self.sources.database())
 
     def needs(self, role: str) -> None:
         """Raise PageError for a visitor who has neither the role nor one above it."""
@@ -130,9 +151,9 @@ class View:
             .render(
                 view=self,
                 visitor=self.visitor,
-                menu=[each for each in self.dashboard.pages if each.title],
+                menu=self.menu,
                 here=self.request.url.path,
-                server=self.dashboard.sources.server,
+                server=self.sources.server,
                 language=self.language,
                 theme=self.theme,
                 _=self.language.text,
@@ -149,15 +170,10 @@ class View:
 
     def redirect(self, path: str) -> Response:
         """Return the response to a form: the browser goes to a path below the dashboard."""
-        from fastrpc.dashboard.app import PREFIX
-
         return RedirectResponse(f"{PREFIX}{path}", 303)
 
     def set_cookie(self, response: Response, name: str, value: str, seconds: int) -> None:
         """Set a cookie that only these pages get, and no script. Away from this machine, only by TLS."""
-        from fastrpc.dashboard.app import PREFIX
-        from fastrpc.transports.http.guard import is_loopback
-
         is_secure = self.request.url.scheme == "https" or not is_loopback(self.request.url.hostname or "")
         response.set_cookie(
             name,

@@ -59,15 +59,11 @@ NOBODY = Caller("", "")
 
 class GuardedServing:
     """What the guard of a server needs, for each of its processes. `transport` is stdio or http;
-    `needs_tokens`: clients can only have tokens of the guard. `dashboard`: over HTTP, the pages for people
-    are served too. Raises UsageError for an unusable file."""
+    `needs_tokens`: clients can only have tokens of the guard. Raises UsageError for an unusable file."""
 
-    def __init__(
-        self, path: str, transport: str, *, needs_tokens: bool = False, dashboard: bool = False
-    ) -> None:
+    def __init__(self, path: str, transport: str, *, needs_tokens: bool = False) -> None:
         self.path = os.path.abspath(path)
         self.transport = transport
-        self._has_dashboard = dashboard
         self._stamp = stamp_of(self.path)  # before it is read, so that a change in between is noticed later
         self.config = policy_file.read(self.path)
         if not self.config.allows(transport):
@@ -79,6 +75,8 @@ class GuardedServing:
         """The sources that check tokens over HTTP; `guarded` fills it, in the process that serves."""
         self.database_url = database_url(self.config)
         is_there = bool(self.database_url) or os.path.exists(GUARD.default_path)
+        self.database: GuardDatabase
+        """The database in the process that serves; `guarded` sets it."""
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
     @property
@@ -103,7 +101,7 @@ class GuardedServing:
     def guarded(self, server: Server) -> Server:
         """Apply the guard to a server, in this process, and return the server. Raises UsageError."""
         policy = policy_for(self.config, server)
-        database = GuardDatabase(self.database_url)
+        database = self.database = GuardDatabase(self.database_url)
         callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
         audit = audit_for(self.config)
         webhook = webhook_for(self.config, database)
@@ -161,11 +159,6 @@ class GuardedServing:
             from fastrpc.guard.approvals.webhook import PATH
 
             server.http_endpoints[PATH] = ApprovalsEndpoint(webhook, file.poll)
-        if self._has_dashboard:
-            from fastrpc.dashboard.app import Sources
-            from fastrpc.dashboard.front import with_dashboard
-
-            server.http_fronts.append(with_dashboard(Sources(database.open, server.name)))
         self.token_sources += callers.sources()
         return server
 

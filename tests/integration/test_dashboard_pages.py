@@ -12,7 +12,7 @@ import pytest
 from support.dashboard_browser import BASE, Browser, question
 
 from fastrpc.dashboard import access
-from fastrpc.dashboard.access import Keys
+from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.pages import approvals as approvals_page
 from fastrpc.guard.approvals.store import (
@@ -61,7 +61,7 @@ def test_without_a_session_each_page_leads_to_the_form_and_a_part_of_a_page_does
 
 
 def test_a_link_signs_one_browser_in_and_no_other(dashboard: Dashboard, database: Database) -> None:
-    code = Keys(database).make_link("ada", "viewer")
+    code = SignInStore(database).make_link("ada", "viewer")
     first, second = Browser(dashboard), Browser(dashboard)
     assert first.sign_in(f"{BASE}/dashboard/enter#{code}").status_code == 303
     assert "ada" in first.get("/").text
@@ -75,11 +75,11 @@ def test_a_link_and_a_session_end_with_their_time(
     dashboard: Dashboard, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "LINK_SECONDS", -1.0)
-    assert Browser(dashboard).sign_in(Keys(database).make_link("ada", "viewer")).status_code == 403
+    assert Browser(dashboard).sign_in(SignInStore(database).make_link("ada", "viewer")).status_code == 403
     monkeypatch.undo()
     monkeypatch.setattr(access, "SESSION_SECONDS", -1.0)
     browser = Browser(dashboard)
-    assert browser.sign_in(Keys(database).make_link("ada", "viewer")).status_code == 303
+    assert browser.sign_in(SignInStore(database).make_link("ada", "viewer")).status_code == 303
     assert browser.get("/").status_code == 303
 
 
@@ -94,7 +94,7 @@ def test_whoever_signs_out_is_out_in_all_that_have_the_cookie(visit: Visit, dash
 
 
 def test_the_database_has_neither_codes_nor_tokens(visit: Visit, database: Database) -> None:
-    code = Keys(database).make_link("ada", "viewer")
+    code = SignInStore(database).make_link("ada", "viewer")
     browser = visit()
     with open(database.path, "rb") as file, open(f"{database.path}-wal", "rb") as log:
         stored = file.read() + log.read()
@@ -106,7 +106,7 @@ def test_the_database_has_neither_codes_nor_tokens(visit: Visit, database: Datab
 def test_the_cookie_is_for_these_pages_alone_and_no_script_reads_it(
     dashboard: Dashboard, database: Database
 ) -> None:
-    answer = Browser(dashboard).sign_in(Keys(database).make_link("ada", "viewer"))
+    answer = Browser(dashboard).sign_in(SignInStore(database).make_link("ada", "viewer"))
     attributes = {part.strip().lower() for part in answer.headers["set-cookie"].split(";")[1:]}
     assert {"httponly", "samesite=strict", "path=/dashboard"} <= attributes
 
@@ -175,7 +175,9 @@ def test_changed_arguments_are_shown_before_they_are_approved(
     assert (decided.state, json.loads(decided.edited_arguments or "")) == ("approved", {"count": 2})
 
 
-def test_nobody_approves_a_critical_call_of_their_own(visit: Visit, ask: Ask, store: ApprovalStore) -> None:
+def test_a_critical_call_is_not_approved_by_the_person_who_makes_it(
+    visit: Visit, ask: Ask, store: ApprovalStore
+) -> None:
     browser = visit("ada")
     waiting = ask(caller="ada#1", owner="ada", risk="critical")
     page = browser.get("/").text
@@ -362,7 +364,7 @@ def test_a_session_that_was_there_before_signing_in_is_not_the_one_after(
 ) -> None:
     browser = Browser(dashboard)
     browser.cookies.set("fastrpc_dashboard", "chosen-by-an-attacker", path="/dashboard")
-    browser.sign_in(Keys(database).make_link("ada", "viewer"))
+    browser.sign_in(SignInStore(database).make_link("ada", "viewer"))
     attacker = Browser(dashboard)
     attacker.cookies.set("fastrpc_dashboard", "chosen-by-an-attacker", path="/dashboard")
     assert attacker.get("/").status_code == 303

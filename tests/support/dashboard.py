@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from fastrpc.dashboard.access import Keys
-from fastrpc.dashboard.app import Dashboard, Sources
+from fastrpc.dashboard.access import SignInStore
+from fastrpc.dashboard.app import Dashboard
+from fastrpc.dashboard.view import Sources
 from fastrpc.guard.approvals.store import Approval, ApprovalStore
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
@@ -36,7 +37,7 @@ def visit(dashboard: Dashboard, database: Database) -> Callable[..., Browser]:
 
     def visit(person: str = "ada", role: str = "administrator") -> Browser:
         browser = Browser(dashboard)
-        assert browser.sign_in(Keys(database).make_link(person, role)).status_code == 303
+        assert browser.sign_in(SignInStore(database).make_link(person, role)).status_code == 303
         browser.get("/")
         return browser
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from fastrpc.dashboard.view import View
+    from fastrpc.dashboard.view import PageView
 
 ON_A_PAGE = 25
 LONGEST_IN_LIST = 1500
@@ -116,15 +116,15 @@ def differences(approval: Approval, edited: dict[str, Any]) -> list[tuple[str, s
     ]
 
 
-def waiting(view: View) -> Response:
+def waiting(view: PageView) -> Response:
     return _list(view, "approvals.html", (WAITING,))
 
 
-def decided(view: View) -> Response:
+def decided(view: PageView) -> Response:
     return _list(view, "decided.html", DECIDED)
 
 
-def _list(view: View, template: str, states: tuple[str, ...]) -> Response:
+def _list(view: PageView, template: str, states: tuple[str, ...]) -> Response:
     store = view.approvals
     number = store.change_number()
     after = view.query.get("after") or None
@@ -139,15 +139,15 @@ def _list(view: View, template: str, states: tuple[str, ...]) -> Response:
     )
 
 
-def one(view: View) -> Response:
+def one(view: PageView) -> Response:
     return _show(view, view.approvals.get(_id(view)))
 
 
-def _id(view: View) -> str:
+def _id(view: PageView) -> str:
     return str(view.request.path_params["id"])
 
 
-def _show(view: View, approval: Approval, status: int = 200, **values: Any) -> Response:
+def _show(view: PageView, approval: Approval, status: int = 200, **values: Any) -> Response:
     store = view.approvals
     given = {"error": "", "edited": {}, "mistakes": {}, "confirm": None, "comment": "", **values}
     return view.page(
@@ -159,19 +159,19 @@ def _show(view: View, approval: Approval, status: int = 200, **values: Any) -> R
     )
 
 
-def approve(view: View) -> Response:
+def approve(view: PageView) -> Response:
     """Approve a call: once, or this exact call for an hour."""
     repeated = view.form.get("for") == "hour"
     uses, seconds = (MANY, HOUR_SECONDS) if repeated else (1, 300.0)
     return _decide(view, ApprovalDecision(True, view.person, DASHBOARD, uses=uses, valid_seconds=seconds))
 
 
-def reject(view: View) -> Response:
+def reject(view: PageView) -> Response:
     comment = view.form.get("comment", "").strip()
     return _decide(view, ApprovalDecision(False, view.person, DASHBOARD, comment=comment))
 
 
-def edit(view: View) -> Response:
+def edit(view: PageView) -> Response:
     """Show what changed arguments would change; with `confirmed`, approve the call with them."""
     approval = view.approvals.get(_id(view))
     texts = {name[4:]: text for name, text in view.form.items() if name.startswith("arg:")}
@@ -198,7 +198,7 @@ def edit(view: View) -> Response:
     return _decide(view, ApprovalDecision(True, view.person, DASHBOARD, edited_arguments=text))
 
 
-def _decide(view: View, decision: ApprovalDecision) -> Response:
+def _decide(view: PageView, decision: ApprovalDecision) -> Response:
     """Decide, and show the approval. What somebody else has decided meanwhile is said beside it."""
     store, id = view.approvals, _id(view)
     try:

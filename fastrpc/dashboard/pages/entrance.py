@@ -8,27 +8,26 @@ to preview it does not.
 from __future__ import annotations
 
 from fastrpc.dashboard.access import SESSION_SECONDS
-from fastrpc.dashboard.app import COOKIE, PREFIX
 from fastrpc.dashboard.language import LANGUAGES
-from fastrpc.dashboard.view import LANGUAGE_COOKIE, THEME_COOKIE, THEMES, Page, PageRoute
+from fastrpc.dashboard.view import COOKIE, LANGUAGE_COOKIE, PREFIX, THEME_COOKIE, THEMES, Page, PageRoute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from fastrpc.dashboard.view import View
+    from fastrpc.dashboard.view import PageView
 
 YEAR_SECONDS = 365 * 24 * 3600
 USED = "This link has been used, or its time is over. Make another one: fastrpc dashboard link"
 
 
-def form(view: View) -> Response:
+def form(view: PageView) -> Response:
     if view.visitor is not None:
         return view.redirect("/")
     return view.page("entrance.html", error="")
 
 
-def sign_in(view: View) -> Response:
+def sign_in(view: PageView) -> Response:
     code = view.form.get("code", "").strip().rpartition("#")[2]
     token = view.keys.sign_in(code) if code else None
     if token is None:
@@ -38,14 +37,14 @@ def sign_in(view: View) -> Response:
     return response
 
 
-def sign_out(view: View) -> Response:
+def sign_out(view: PageView) -> Response:
     view.keys.sign_out(view.request.cookies[COOKIE])
     response = view.redirect("/enter")
     response.delete_cookie(COOKIE, path=PREFIX)
     return response
 
 
-def choose(view: View) -> Response:
+def choose(view: PageView) -> Response:
     """Set language and theme, and return to the page that had the form."""
     back = view.form.get("back", "")
     is_here = back.startswith(f"{PREFIX}/") and "\\" not in back and back.isprintable()

@@ -1,4 +1,4 @@
-"""The templates of the pages. `environment` reads them; it escapes every value."""
+"""Makes pages of the templates, in the folder `templates`: `environment` reads them, and escapes values."""
 
 from __future__ import annotations
 
