@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 LONGEST_FORM = 1024 * 1024
 MOST_FIELDS = 200
+OTHER_SESSION = "This form is of another session: open the page again and send it once more."
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADERS = {
     "content-security-policy": (
@@ -107,17 +108,25 @@ class Dashboard:
     # --- a request ----------------------------------------------------------------------------------------
 
     def _endpoint(self, handler: Handler, role: str | None) -> Callable[..., object]:
-        async def endpoint(request: Request) -> Response:
-            visitor: Visitor | None = None
+        """Return the endpoint of a page's route: it reads a form, and then does the rest on one thread."""
+
+        def page(request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
+            if role is not None and visitor is None:
+                return _sign_in_first(request)
+            if form and visitor is not None and not visitor.sent(form.pop("form_token", "")):
+                raise PageError(OTHER_SESSION, 403)
+            view = self._view(request, visitor, form)
+            if role is not None:
+                view.needs(role)
+            return handler(view)
+
+        def answer(request: Request, form: dict[str, str] | PageError) -> Response:
+            visitor = None
             try:
-                visitor = await self._visitor(request)
-                if role is not None and visitor is None:
-                    return _sign_in_first(request)
-                form = await _form_of(request, visitor) if request.method == "POST" else {}
-                view = self._view(request, visitor, form)
-                if role is not None:
-                    view.needs(role)
-                return await asyncio.to_thread(handler, view)
+                visitor = self._visitor(request)
+                if isinstance(form, PageError):
+                    raise form
+                return page(request, visitor, form)
             except (PageError, ApprovalError) as error:
                 status, message = error.status, str(error)
             except StorageError as error:
@@ -127,28 +136,37 @@ class Dashboard:
                 status, message = 500, "Internal error; see the server's log"
             return self._view(request, visitor, {}).page("error.html", status, message=message)
 
+        async def endpoint(request: Request) -> Response:
+            form: dict[str, str] | PageError = {}
+            if request.method == "POST":
+                try:
+                    form = await _form_of(request)
+                except PageError as error:
+                    form = error
+            return await asyncio.to_thread(answer, request, form)
+
         return endpoint
 
     def _view(self, request: Request, visitor: Visitor | None, form: dict[str, str]) -> PageView:
         menu = [each for each in self.pages if each.title]
         return PageView(self.sources, menu, request, visitor, form)
 
-    async def _visitor(self, request: Request) -> Visitor | None:
+    def _visitor(self, request: Request) -> Visitor | None:
         token = request.cookies.get(COOKIE)
-        if not token:
-            return None
-        return await asyncio.to_thread(lambda: SignInStore(self.sources.database()).visitor(token))
+        return SignInStore(self.sources.database()).visitor(token) if token else None
 
     async def _events(self, request: Request) -> Response:
         """Tell an open page what has changed, as events (HTML: server-sent events)."""
+
+        async def visitor() -> Visitor | None:
+            return await asyncio.to_thread(self._visitor, request)
+
         try:
-            if await self._visitor(request) is None:
+            if await visitor() is None:
                 return PlainTextResponse("sign in first", 401)
             since = request.headers.get("last-event-id") or request.query_params.get("since", "")
-            stream = self.changes.stream(since, lambda: self._visitor(request))
-        except TooManyPages as error:
-            return PlainTextResponse(str(error), 503)
-        except StorageError as error:
+            stream = self.changes.stream(since, visitor)
+        except (TooManyPages, StorageError) as error:
             return PlainTextResponse(str(error), 503)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
@@ -163,12 +181,12 @@ class _Static(StaticFiles):
         return found
 
 
-async def _form_of(request: Request, visitor: Visitor | None) -> dict[str, str]:
-    """Return the fields of a form that a page of this session has sent. Raises PageError."""
+async def _form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form that a page of this origin has sent, at least one. Raises PageError."""
     origin = request.headers.get("origin")
     if origin is None or origin.partition("://")[2] != request.headers.get("host"):
         raise PageError("This form was not sent by a page of this server.", 403)
-    body = b""
+    body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > LONGEST_FORM:
@@ -177,10 +195,7 @@ async def _form_of(request: Request, visitor: Visitor | None) -> dict[str, str]:
         fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError:
         raise PageError("This is not a form of these pages.", 400) from None
-    form = dict(fields)
-    if visitor is not None and not visitor.sent(form.pop("form_token", "")):
-        raise PageError("This form is of another session: open the page again and send it once more.", 403)
-    return form
+    return {"form_token": "", **dict(fields)}
 
 
 def _sign_in_first(request: Request) -> Response:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastrpc.dashboard.access import ROLES
+from fastrpc.dashboard.app import OTHER_SESSION
 from fastrpc.dashboard.language import LANGUAGES
 from fastrpc.dashboard.view import NEEDED
 from fastrpc.guard.approvals.store import STATES
@@ -38,7 +39,7 @@ def texts() -> set[str]:
     found |= texts_of_code() | {*ROLES, *STATES, *LEVELS, *NEEDED.values()}
     found.add("The form is longer than 1,048,576 bytes.")
     found.add("This link has been used, or its time is over. Make another one: fastrpc dashboard link")
-    found.add("Internal error; see the server's log")
+    found |= {"Internal error; see the server's log", OTHER_SESSION}
     return found
 
 

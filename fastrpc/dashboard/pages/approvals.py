@@ -125,17 +125,14 @@ def decided(view: PageView) -> Response:
 
 
 def _list(view: PageView, template: str, states: tuple[str, ...]) -> Response:
-    store = view.approvals
-    number = store.change_number()
-    after = view.query.get("after") or None
-    found = store.newest(states, ON_A_PAGE + 1, after)
-    shown = [ShownApproval(each, store.clock(), view.person) for each in found[:ON_A_PAGE]]
+    page = view.approvals.page(states, ON_A_PAGE + 1, view.query.get("after") or None)
+    found = page.approvals[:ON_A_PAGE]
     return view.page(
         "approval_cards.html" if view.is_part else template,
-        shown=shown,
-        older=found[ON_A_PAGE - 1].id if len(found) > ON_A_PAGE else None,
-        number=number,
-        count=store.count_waiting(),
+        shown=[ShownApproval(each, page.now, view.person) for each in found],
+        older=found[-1].id if len(page.approvals) > ON_A_PAGE else None,
+        number=page.number,
+        count=page.waiting,
     )
 
 

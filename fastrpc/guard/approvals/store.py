@@ -138,6 +138,16 @@ def state_at(now: float, state: str, expires_at: float, valid_until: float | Non
 
 
 @dataclass(frozen=True)
+class ApprovalPage:
+    """Some approvals at a time, `now`. `waiting`: how many wait in all; `number`: that of the last change."""
+
+    approvals: list[Approval]
+    waiting: int
+    number: int
+    now: float
+
+
+@dataclass(frozen=True)
 class Question:
     """A call that a person has to approve. `extra_params`: the other params, as they are stored and shown;
     `timeout_seconds`: how long it waits for a decision; `most_waiting`: how many of its caller's calls may
@@ -307,22 +317,25 @@ class ApprovalStore:
         with self._database.reading() as connection:
             return _one(connection, approval_id)
 
-    def newest(self, states: Iterable[str], limit: int, after: str | None = None) -> list[Approval]:
+    def page(self, states: Iterable[str], limit: int, after: str | None = None) -> ApprovalPage:
         """Return approvals that are in one of these states now, the newest first: those older than the
         approval `after`, if it is given. Raises ApprovalError if that is unknown."""
         now, wanted = self.clock(), set(states)
-        is_fresh = and_(approvals.c.state == WAITING, approvals.c.expires_at > now)
+        waits = and_(approvals.c.state == WAITING, approvals.c.expires_at > now)
         others: ColumnElement[bool] = approvals.c.state.in_(wanted - {WAITING})
         if EXPIRED in wanted:
             others = or_(others, and_(approvals.c.state == WAITING, approvals.c.expires_at <= now))
-        where = [or_(is_fresh, others) if WAITING in wanted else others]
+        where = [or_(waits, others) if WAITING in wanted else others]
         with self._database.reading() as connection:
+            number = change_number(connection, TOPIC)
             if after is not None:
                 last = _one(connection, after)
                 is_older = approvals.c.asked_at < last.asked_at
                 same = and_(approvals.c.asked_at == last.asked_at, approvals.c.id > last.id)
                 where.append(or_(is_older, same))
-            return _newest(connection, limit, *where)
+            found = _newest(connection, limit, *where)
+            waiting = connection.execute(select(func.count()).where(waits)).scalar_one()
+        return ApprovalPage(found, int(waiting), number, now)
 
     def list(self, states: Iterable[str] = (WAITING,), limit: int = 1000) -> list[Approval]:
         """Return the approvals that are in one of these states now, the oldest first."""
@@ -335,12 +348,6 @@ class ApprovalStore:
         with self._database.reading() as connection:
             found = _newest(connection, limit, approvals.c.state.in_(kept), *fresh)
         return [each for each in reversed(found) if each.state_at(now) in wanted]
-
-    def count_waiting(self) -> int:
-        """Return how many approvals wait."""
-        is_fresh = approvals.c.state == WAITING, approvals.c.expires_at > self.clock()
-        with self._database.reading() as connection:
-            return int(connection.execute(select(func.count()).where(*is_fresh)).scalar_one())
 
     def change_number(self) -> int:
         """Return the number that each change increments. Call it before reading what may change."""
