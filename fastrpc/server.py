@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
     from fastrpc.transports.http.endpoints import Endpoint
+    from fastrpc.transports.http.interfaces import MakeFront
 
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[object]]
     Function = TypeVar("Function", bound=Callable[..., object])
@@ -136,6 +137,7 @@ class Server:
         self._over_http = False
         self.warns = True  # whether `asgi` names tools without a description: another process may have
         self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
+        self.http_fronts: list[MakeFront] = []  # each makes what serves requests before the application
         self.settled = True  # the working folder will not change any more
         self._note: Callable[[], list[str]] | None = None
 
@@ -631,7 +633,7 @@ class Server:
         self._over_http = True
         schema_of = self.runtime.plans.input_schema_of
         make = partial(application, self.connect, schema_of, {**options}, self.max_batch)
-        return Application(make, self.http_endpoints)
+        return Application(make, self.http_endpoints, self.http_fronts)
 
     @property
     def over_http(self) -> bool:

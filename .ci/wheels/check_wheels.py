@@ -45,7 +45,10 @@ MODULES = (
     "tool_call",
 )
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
-PACKAGED = (".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper", ".js", ".sol", ".lock.json")
+PACKAGED = (
+    *(".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper", ".js", ".sol", ".lock.json"),
+    *("dashboard/static/style.css", "dashboard/static/icon.svg", "dashboard/texts/ar.json", ".html"),
+)
 SERVER_TESTS = ("tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 COMPILED_TESTS = ("tests/property", *SERVER_TESTS)
 """Of what is compiled."""
@@ -74,7 +77,7 @@ TEST_PACKAGES = [
 ]
 EXTRAS = (
     *("schema", "contracts", "vyper", "guard", "knowledge", "documents", "postgresql", "http", "oauth"),
-    *("tools", "embeddings", "local-embeddings", "all"),
+    *("dashboard", "tools", "embeddings", "local-embeddings", "all"),
 )
 # Neither playwright nor ONNX Runtime has a wheel for musl.
 NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "local-embeddings", "all")}

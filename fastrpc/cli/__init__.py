@@ -42,6 +42,7 @@ COMMANDS = {
     "guard": "check a guard's configuration, print its decision for a call, or explain one",
     "token": "make, list, rotate and revoke the tokens of callers",
     "approvals": "list the calls that wait for an approval; approve, edit or reject them",
+    "dashboard": "serve the guard's pages by themselves, or make a link to sign in to them",
     "budgets": "show what callers have used of their budgets, or set it to zero",
     "audit": "read the audit log: show, search, export, verify it, prove a record",
     "install-client": "add a server to a client's configuration",
@@ -55,7 +56,7 @@ GROUPS = {
         *("list", "tools", "call", "inspect", "repl", "demo"),
     ),
     "clients": ("install-client", "discover"),
-    "guard": ("guard", "token", "approvals", "budgets", "audit"),
+    "guard": ("guard", "token", "approvals", "dashboard", "budgets", "audit"),
     "this program": ("config", "completion", "selftest"),
 }
 """The commands as the help lists them. Those of toolsets follow."""

@@ -27,6 +27,7 @@ MODULES = {
     "postgresql": ("psycopg",),
     "oauth": ("keyring", "mcp"),
     "openapi": ("openapi_pydantic",),
+    "dashboard": ("starlette", "jinja2"),
     "view": ("rich", "textual"),
     "contracts": ("eth_abi", "eth_hash"),
     "vyper": ("vyper",),

@@ -6,6 +6,7 @@ the environment before any tool is imported, so that neither tools nor their pro
 
 from __future__ import annotations
 
+from functools import partial
 from mmap import mmap
 
 from fastrpc.definitions.registry import settle_or_exit
@@ -31,6 +32,7 @@ NEEDING = (
     ("--audience", "--auth-server"),
     ("--scope", "--auth-server"),
     ("--access-log-format", "--access-log"),
+    ("--dashboard", "--guard"),
 )
 
 
@@ -108,8 +110,19 @@ def serve(
         if not is_checked[0]:
             is_checked[0] = 1
             settle_or_exit(each.registries for each in server._with_mounts())
-        return server if serving is None else serving.guarded(server)
+        if serving is not None:
+            serving.guarded(server)
+            if "--dashboard" in options:
+                from fastrpc.dashboard.front import with_dashboard
+                from fastrpc.dashboard.view import Sources
 
+                server.http_fronts.append(with_dashboard(Sources(serving.database.open, server.name)))
+        return server
+
+    if serving is not None and "--dashboard" in options:
+        from fastrpc.cli.dashboard import announce_link_at
+
+        http.on_listening = partial(announce_link_at, serving.database_url)
     run(made, http)
 
 

@@ -38,9 +38,7 @@ options:
   --names STYLE         prefix: SERVER_TOOL (the default); mcp: mcp__SERVER__TOOL
   --start-seconds N     seconds in which a server must start and list what it has (30)
   --cwd DIR             change to the folder DIR first
-  --guard FILE          guard.toml: who may call which tools, how often, and which calls a person must
-                        approve
-  --name NAME           the gateway's name, as clients see it
+{serve.GUARD_HELP}  --name NAME           the gateway's name, as clients see it
 {serve.CALLS_HELP}  --stats               print each tool's calls, errors, p50 and p99 to stderr
   --json                for status: print JSON
   -h, --help            show this

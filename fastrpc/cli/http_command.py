@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fastrpc.server import Server
 
-LEFT_OUT = ("--guard", "--name", "--workers")
+LEFT_OUT = ("--dashboard", "--guard", "--name", "--workers")
 
 
 class HttpCommand:

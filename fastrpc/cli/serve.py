@@ -61,6 +61,13 @@ TLS_HELP = """\
 """
 """Parts of the help, also for `fastrpc gateway` and commands of toolsets (`http_command`)."""
 
+GUARD_HELP = """\
+  --guard FILE          guard.toml: who may call which tools, how often, and which calls a person must
+                        approve
+  --dashboard           with --guard and --http: pages at /dashboard, where people approve calls
+"""
+"""Part of the help, also for `fastrpc gateway`."""
+
 HELP = f"""\
 usage: fastrpc serve [OPTION…] [TARGET…]
 
@@ -71,9 +78,7 @@ Without a target the agent's tools are served. Several targets are served togeth
 
 options:
   --cwd DIR             change to the folder DIR first: files and targets are relative to it
-  --guard FILE          guard.toml: who may call which tools, how often, and which calls a person must
-                        approve
-  --name NAME           the server's name, as clients see it
+{GUARD_HELP}  --name NAME           the server's name, as clients see it
 {CALLS_HELP}{STATS_HELP}  -h, --help            show this
 
 {HTTP_HELP}  --workers N           how many processes serve (1)
@@ -95,11 +100,11 @@ SETTING_OPTIONS = {
     "--notice-seconds": "FASTRPC_NOTICE_SECONDS",
     "--workers": "FASTRPC_WORKERS",
 }
-FLAGS = ("--no-auth", "--stats")
+FLAGS = ("--dashboard", "--no-auth", "--stats")
 REPEATED = ("--allow-host", "--allow-origin", "--auth-server", "--scope")
 HTTP_OPTIONS = (
     *("--http", "--no-auth", "--resource", "--audience", "--tls-cert", "--tls-key", "--token-file"),
-    *("--access-log", "--access-log-format"),
+    *("--access-log", "--access-log-format", "--dashboard"),
     *REPEATED,
 )
 OPTIONS = ("--cwd", "--guard", "--name", "--stats", "--trace", *SETTING_OPTIONS, *HTTP_OPTIONS)

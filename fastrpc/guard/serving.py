@@ -74,10 +74,12 @@ class GuardedServing:
             opened_budgets().close()
         self.token_sources: list[TokenSource] = []
         """The sources that check tokens over HTTP; `guarded` fills it, in the process that serves."""
-        self._url = database_url(self.config)
-        default = "database" if self._url.startswith("postgres") else "host"
+        self.database_url = database_url(self.config)
+        default = "database" if self.database_url.startswith("postgres") else "host"
         self._leases = (self.config.counts_in or default) == "database"
-        is_there = bool(self._url) or os.path.exists(GUARD.default_path)
+        is_there = bool(self.database_url) or os.path.exists(GUARD.default_path)
+        self.database: GuardDatabase
+        """The database in the process that serves; `guarded` sets it."""
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
     @property
@@ -102,7 +104,7 @@ class GuardedServing:
     def guarded(self, server: Server) -> Server:
         """Apply the guard to a server, in this process, and return the server. Raises UsageError."""
         policy = policy_for(self.config, server)
-        database = GuardDatabase(self._url)
+        database = self.database = GuardDatabase(self.database_url)
         callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
         audit = audit_for(self.config)
         webhook = webhook_for(self.config, database)

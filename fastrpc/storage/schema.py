@@ -86,6 +86,18 @@ limits = sa.Table(
 """`key` is a digest of caller, tool and limit. `counts` is JSON: by the number of a stretch of time, what has
 been granted in it (`fastrpc.guard.leases.store`)."""
 
+dashboard_keys = sa.Table(
+    "fastrpc_dashboard_keys",
+    metadata,
+    sa.Column("digest", sa.LargeBinary(32), primary_key=True),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("role", sa.String(20), nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+    sa.Index("fastrpc_dashboard_keys_expiry", "expires_at"),
+)
+"""`digest` is the SHA-256 of a link's code, or of a session's token; `kind` says which of them."""
+
 changes = sa.Table(
     "fastrpc_changes",
     metadata,

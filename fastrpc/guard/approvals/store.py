@@ -30,7 +30,7 @@ from fastrpc.guard.policy import risks
 from fastrpc.redaction import MASK, masked
 from fastrpc.storage.database import Database
 from fastrpc.storage.notifications import notify
-from fastrpc.storage.schema import approvals, note_change
+from fastrpc.storage.schema import approvals, change_number, note_change
 
 TOPIC = "approvals"
 CHANNEL = "fastrpc_approvals"
@@ -54,6 +54,7 @@ MOST_READ = 100
 ASK_LOCK = 0x66727061
 """The first key of PostgreSQL's advisory lock that serializes a caller's requests for approvals."""
 CLIENT, TERMINAL, COMMAND_LINE, WEBHOOK = "client", "terminal", "command line", "webhook"
+DASHBOARD = "dashboard"
 """The channels. The first is the form that the caller's own client shows."""
 
 
@@ -137,6 +138,16 @@ def state_at(now: float, state: str, expires_at: float, valid_until: float | Non
     is_over = state == WAITING and now >= expires_at
     is_stale = state == APPROVED and valid_until is not None and now >= valid_until
     return EXPIRED if is_over or is_stale else state
+
+
+@dataclass(frozen=True)
+class ApprovalPage:
+    """Some approvals at a time, `now`. `waiting`: how many wait in all; `number`: that of the last change."""
+
+    approvals: list[Approval]
+    waiting: int
+    number: int
+    now: float
 
 
 @dataclass(frozen=True)
@@ -309,6 +320,26 @@ class ApprovalStore:
         with self._database.reading() as connection:
             return _one(connection, approval_id)
 
+    def page(self, states: Iterable[str], limit: int, after: str | None = None) -> ApprovalPage:
+        """Return approvals that are in one of these states now, the newest first: those older than the
+        approval `after`, if it is given. Raises ApprovalError if that is unknown."""
+        now, wanted = self.clock(), set(states)
+        waits = and_(approvals.c.state == WAITING, approvals.c.expires_at > now)
+        others: ColumnElement[bool] = approvals.c.state.in_(wanted - {WAITING})
+        if EXPIRED in wanted:
+            others = or_(others, and_(approvals.c.state == WAITING, approvals.c.expires_at <= now))
+        where = [or_(waits, others) if WAITING in wanted else others]
+        with self._database.reading() as connection:
+            number = change_number(connection, TOPIC)
+            if after is not None:
+                last = _one(connection, after)
+                is_older = approvals.c.asked_at < last.asked_at
+                same = and_(approvals.c.asked_at == last.asked_at, approvals.c.id > last.id)
+                where.append(or_(is_older, same))
+            found = _newest(connection, limit, *where)
+            waiting = connection.execute(select(func.count()).where(waits)).scalar_one()
+        return ApprovalPage(found, int(waiting), number, now)
+
     def list(self, states: Iterable[str] = (WAITING,), limit: int = 1000) -> list[Approval]:
         """Return the approvals that are in one of these states now, the oldest first."""
         wanted = set(states)
@@ -320,6 +351,11 @@ class ApprovalStore:
         with self._database.reading() as connection:
             found = _newest(connection, limit, approvals.c.state.in_(kept), *fresh)
         return [each for each in reversed(found) if each.state_at(now) in wanted]
+
+    def change_number(self) -> int:
+        """Return the number that each change increments. Call it before reading what may change."""
+        with self._database.reading() as connection:
+            return change_number(connection, TOPIC)
 
     def states(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the states of approvals, by id, without unknown ids."""
@@ -337,7 +373,12 @@ class ApprovalStore:
 
 def may_approve(approval: Approval, by: str, channel: str) -> bool:
     """Whether this person may approve through this channel."""
-    return not _why_not_allowed(approval, ApprovalDecision(True, by, channel))
+    return not why_not_approved_by(approval, by, channel)
+
+
+def why_not_approved_by(approval: Approval, by: str, channel: str) -> str:
+    """Return why this person may not approve through this channel, "" if that is allowed."""
+    return _why_not_allowed(approval, ApprovalDecision(True, by, channel))
 
 
 def _why_not_allowed(approval: Approval, decision: ApprovalDecision) -> str:

@@ -20,11 +20,11 @@ from fastrpc.transports.http.guard import AccessRules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from typing import Any
 
     from fastrpc.transports.http.endpoints import Endpoint
-    from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
+    from fastrpc.transports.http.interfaces import Front, MakeFront, Mapped, Receive, Send
     from fastrpc.transports.interfaces import Connect
 
 APPLICATION = (
@@ -45,16 +45,22 @@ class Application:
     sees_all = False
     """Whether every request has to pass through `front`, so that none takes the fast path."""
 
-    def __init__(self, make: Callable[[], HttpApp], endpoints: Mapping[str, Endpoint] | None = None) -> None:
+    def __init__(
+        self,
+        make: Callable[[], HttpApp],
+        endpoints: Mapping[str, Endpoint] | None = None,
+        fronts: Sequence[MakeFront] = (),
+    ) -> None:
         self._make = make
         self._endpoints = endpoints or {}
+        self._makes_fronts = fronts
         self._fronts: WeakKeyDictionary[HttpApp, Front] = WeakKeyDictionary()
         self._apps: dict[AbstractEventLoop, HttpApp] = {}
         self._last: tuple[AbstractEventLoop | None, HttpApp] = (None, make())
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         app = self.here()
-        await (self.front(app) if self._endpoints else app)(scope, receive, send)
+        await self.front(app)(scope, receive, send)
 
     def here(self) -> HttpApp:
         """Return the application of the running loop."""
@@ -70,15 +76,19 @@ class Application:
         return app
 
     def front(self, app: Front) -> Front:
-        """Return the application that receives requests: with endpoints an `EndpointFront` before `app`, else
-        `app` itself. `app` is the application of this loop, or one in front of it."""
-        if not self._endpoints:
+        """Return the application that receives requests: `app` itself, the application of this loop or one in
+        front of it, or what serves the endpoints and the server's other `http_fronts` before it."""
+        if not (self._endpoints or self._makes_fronts):
             return app
-        from fastrpc.transports.http.endpoints import EndpointFront
-
         here = self.here()
         if here not in self._fronts:
-            self._fronts[here] = EndpointFront(app, here, self._endpoints)
+            if self._endpoints:
+                from fastrpc.transports.http.endpoints import EndpointFront
+
+                app = EndpointFront(app, here, self._endpoints)
+            for make in self._makes_fronts:
+                app = make(app, here)
+            self._fronts[here] = app
         return self._fronts[here]
 
     @asynccontextmanager

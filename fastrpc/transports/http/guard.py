@@ -98,15 +98,10 @@ class AccessRules:
     def check_place(self, headers: Headers) -> str | None:
         """Check Host and Origin; return the origin, for the CORS headers.
 
-        Raises Refused: 400 for an invalid Host (RFC 9112, 3.2), 421 for one that is not this server's, 403
-        for an Origin that is not allowed (MCP 2025-11-25, transports).
+        Raises Refused as `check_host` does, and 403 for an Origin that is not allowed (MCP 2025-11-25,
+        transports).
         """
-        hosts = headers.get(b"host", ())
-        match = HOST.match(hosts[0].decode("latin-1").lower()) if len(hosts) == 1 else None
-        if match is None:
-            raise Refused(400, "Host: expected one, a name and perhaps a port")
-        if not self._is_our_host(match[1], match[2]):
-            raise Refused(421, "Host: this server does not answer to that name")
+        self.check_host(headers)
         origins = headers.get(b"origin")
         if origins is None:
             sites = headers.get(b"sec-fetch-site")
@@ -117,6 +112,15 @@ class AccessRules:
         if len(origins) > 1 or not self._is_our_origin(origin.lower()):
             raise Refused(403, "Origin: pages from there may not use this server")
         return origin
+
+    def check_host(self, headers: Headers) -> None:
+        """Raise Refused: 400 for an invalid Host (RFC 9112, 3.2), 421 for one that is not this server's."""
+        hosts = headers.get(b"host", ())
+        match = HOST.match(hosts[0].decode("latin-1").lower()) if len(hosts) == 1 else None
+        if match is None:
+            raise Refused(400, "Host: expected one, a name and perhaps a port")
+        if not self._is_our_host(match[1], match[2]):
+            raise Refused(421, "Host: this server does not answer to that name")
 
     def _is_our_host(self, name: str, port: str | None) -> bool:
         if self._hosts:

@@ -24,6 +24,10 @@ class Front(Protocol):
     async def stop(self, grace_seconds: float | None) -> None: ...
 
 
+MakeFront = Callable[[Front, Any], Front]
+"""Makes what serves a loop's requests before an application; the second is the `HttpApp` of the loop."""
+
+
 class SharesSessions(Protocol):
     """What shares sealed sessions with other processes: `fastrpc.transports.http.session_sharing`."""
 

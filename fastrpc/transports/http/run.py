@@ -28,12 +28,12 @@ def run(make: Callable[[], HttpServable], settings: HttpSettings) -> None:
     """Serve what `make` returns until a signal ends it. Raises UsageError; SystemExit, if workers fail."""
     with _listening(settings) as (sockets, url):
         if settings.workers == 1:
-            runtime = serve(make(), settings, sockets[0], lambda: announce(url))
+            runtime = serve(make(), settings, sockets[0], lambda: announce(url, settings))
         else:
             from fastrpc.transports.http.workers import Workers
 
             shown = f"{url} ({settings.workers} workers)"
-            Workers(make, settings, sockets, lambda: announce(shown)).run()
+            Workers(make, settings, sockets, lambda: announce(url, settings, shown)).run()
             return
     runtime.leave_threads_behind()
 
@@ -46,7 +46,7 @@ async def run_in_loop(
 ) -> None:
     """Serve in the running event loop until the `shutdown` begins, on `sockets` if any. Raises UsageError."""
     with _listening(settings, sockets) as (listeners, url):
-        await serve_in_loop(server, settings, listeners[0], lambda: announce(url), shutdown)
+        await serve_in_loop(server, settings, listeners[0], lambda: announce(url, settings), shutdown)
 
 
 @contextmanager
@@ -70,6 +70,9 @@ def _listening(
             os.unlink(address.path)
 
 
-def announce(url: str) -> None:
-    """Announce on stderr, for a person or a program, that the server listens."""
-    write_line(f"fastrpc: serving at {url}")
+def announce(url: str, settings: HttpSettings, shown: str = "") -> None:
+    """Announce on stderr, for a person or a program, that the server listens; `shown` is the URL with more
+    about it."""
+    write_line(f"fastrpc: serving at {shown or url}")
+    if settings.on_listening is not None:
+        settings.on_listening(url)

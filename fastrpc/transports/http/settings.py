@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -80,6 +81,8 @@ class HttpSettings:
         self.stats = stats
         self.access_log = None if access_log is None else os.fspath(access_log)
         self.access_log_format = access_log_format
+        self.on_listening: Callable[[str], object] | None = None
+        """Called with the URL once it has been announced."""
         self.application = {name: value for name, value in application.items() if value is not None}
         if application.get("auth", "needed") is None:
             self.application["auth"] = None

@@ -1,0 +1,136 @@
+"""``fastrpc dashboard``: serves the guard's pages by themselves, and makes links by which people sign in.
+
+The pages work on the guard's database, so they serve what servers over standard input and output ask, too.
+They are served without a token: a link is needed to sign in. A link is valid once, for ten minutes, and is
+printed at a terminal only, or by ``fastrpc dashboard link``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import closing
+
+from fastrpc.callers import current_user
+from fastrpc.cli import write_line
+from fastrpc.cli._guard_database import add_database, guard_database
+from fastrpc.command_line import CommandParser, check_action
+from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from fastrpc.storage.database import Database
+
+DESCRIPTION = "Serve the guard's pages by themselves, or make a link to sign in to them."
+USAGE = "serve | link  [OPTION…]"
+EXAMPLES = """\
+  fastrpc dashboard serve
+  fastrpc dashboard serve --http 127.0.0.1:9000 --database postgresql://db/guard
+  fastrpc dashboard link
+  fastrpc dashboard link --as ada --role approver --url https://mcp.example.com
+"""
+ADDRESS = "127.0.0.1:8700"
+OF_ACTION = {
+    "serve": ("Serve the pages until a signal arrives.", ("http", "hosts")),
+    "link": ("Make a link, and print it this once.", ("person", "role", "url")),
+}
+OPTIONS = {
+    "http": "--http",
+    "hosts": "--allow-host",
+    "person": "--as",
+    "role": "--role",
+    "url": "--url",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run one action; return 0. Raises UsageError."""
+    options = CommandParser("dashboard", USAGE, DESCRIPTION, EXAMPLES, OF_ACTION)
+    options.option("--http HOST:PORT", f"for serve: the address, of this machine ({ADDRESS})")
+    options.option(
+        "--allow-host HOST…", "for serve: also accept requests for this host; may be repeated", dest="hosts"
+    )
+    options.option("--as NAME", "for link: the person who signs in (you)", dest="person")
+    options.option("--role ROLE", "for link: viewer, approver or administrator (administrator)")
+    options.option("--url URL", f"for link: where the pages are (http://{ADDRESS})")
+    add_database(options)
+    chosen = options.parse(arguments)
+    check_action("dashboard", chosen.action, OF_ACTION)
+    for name, option in OPTIONS.items():
+        if getattr(chosen, name) not in (None, []) and name not in OF_ACTION[chosen.action][1]:
+            raise UsageError(f"dashboard {chosen.action}: {option} is not an option of this action")
+    with guard_database(chosen.database, is_quick=chosen.action == "link") as database:
+        if chosen.action == "serve":
+            _serve(database, chosen)
+        else:
+            _link(database, chosen)
+    return 0
+
+
+def _link(database: Database, chosen: Namespace) -> None:
+    from fastrpc.dashboard.access import ADMINISTRATOR, ROLES
+
+    role = chosen.role or ADMINISTRATOR
+    if role not in ROLES:
+        raise UsageError(f"--role: expected one of {', '.join(ROLES)}, got {role!r:.80}")
+    print(
+        link(database, chosen.url or f"http://{ADDRESS}", chosen.person or current_user(), role), flush=True
+    )
+
+
+def _serve(database: Database, chosen: Namespace) -> None:
+    """Serve the pages in this process until a signal arrives. Raises UsageError for another machine's
+    address: what passes a network belongs behind TLS, and so behind a reverse proxy."""
+    import uvicorn
+
+    from fastrpc.dashboard.app import Dashboard
+    from fastrpc.dashboard.view import Sources
+    from fastrpc.transports.http.guard import AccessRules
+    from fastrpc.transports.http.sockets import Address, listen
+
+    address = Address.read(chosen.http or ADDRESS)
+    if not address.is_local:
+        raise UsageError(f"--http {chosen.http}: expected an address of this machine, such as {ADDRESS}")
+    dashboard = Dashboard(Sources(lambda: database), AccessRules(None, hosts=chosen.hosts or ()))
+    sockets = listen(address, 1)[0]
+    url = address.url(sockets[0].getsockname()[1], tls=False, path="")
+    write_line(f"fastrpc: the dashboard is at {url}/dashboard")
+    announce_link(database, url)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(
+            number, lambda *_: None
+        )  # at its end, uvicorn raises the signal that ended it once more
+    config = uvicorn.Config(dashboard, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    server.run(sockets)
+
+
+def announce_link(database: Database, url: str) -> None:
+    """Print a link for the user of this process, who sits at its terminal. Without a terminal its output may
+    be kept in a log: only say how a link is made."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        from fastrpc.dashboard.access import ADMINISTRATOR
+
+        write_line(
+            f"fastrpc: sign in once, within ten minutes: {link(database, url, current_user(), ADMINISTRATOR)}"
+        )
+    else:
+        write_line(f"fastrpc: to sign in, make a link: fastrpc dashboard link --url {url}")
+
+
+def announce_link_at(database_url: str, url: str) -> None:
+    """Do the same for the server whose MCP endpoint is at `url`, with the guard's database at its URL."""
+    from fastrpc.storage import open_database
+
+    with closing(open_database(database_url)) as database:
+        announce_link(database, os.path.dirname(url))
+
+
+def link(database: Database, url: str, person: str, role: str) -> str:
+    """Make a link. The code is its fragment, which browsers send to no server."""
+    from fastrpc.dashboard.access import SignInStore
+
+    return f"{url.rstrip('/')}/dashboard/enter#{SignInStore(database).make_link(person, role)}"

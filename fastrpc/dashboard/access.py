@@ -1,0 +1,116 @@
+"""Who may see and decide: one-time links, the sessions of browsers, and roles.
+
+A link has a random code that is valid once, for `LINK_SECONDS`. It makes a session, whose random token is the
+value of a cookie. The database has the SHA-256 of both, so that neither can be read from it, and any process
+that uses the database knows the visitor. Forms contain a token that is derived from the session's
+(`form_token_of`): another site cannot know it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from time import time
+
+from sqlalchemy import delete, insert, select
+
+from fastrpc.storage.schema import dashboard_keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastrpc.storage.database import Database
+
+VIEWER, APPROVER, ADMINISTRATOR = ROLES = ("viewer", "approver", "administrator")
+"""What a visitor may do: read, decide approvals, and change who may call what. Each may do what the former
+ones may."""
+
+LINK, SESSION = "link", "session"
+LINK_SECONDS = 600.0
+SESSION_SECONDS = 12 * 3600.0
+LONGEST_KEY = 100
+"""Characters of a code or a token that is looked up at all."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """A person who has signed in, with the token that this person's forms must contain. `until` is the end of
+    the session, in seconds since 1970."""
+
+    person: str
+    role: str
+    form_token: str
+    until: float
+
+    def may(self, role: str) -> bool:
+        """Whether the visitor has a role, or one above it."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+    def sent(self, form_token: str) -> bool:
+        """Whether a form was made for this session."""
+        return compare_digest(form_token.encode(), self.form_token.encode())
+
+
+class SignInStore:
+    """The links and sessions of a database. `clock` returns seconds since 1970. Methods raise
+    StorageError."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time) -> None:
+        self._database = database
+        self.clock = clock
+
+    def make_link(self, person: str, role: str) -> str:
+        """Return the code of a new link, by which a person signs in once."""
+        return self._make(LINK, person, role, LINK_SECONDS)
+
+    def sign_in(self, code: str) -> str | None:
+        """Use up a link, and return the token of a new session; None if there is no such link any more."""
+        with self._database.changing() as connection:
+            now = self.clock()
+            connection.execute(delete(dashboard_keys).where(dashboard_keys.c.expires_at <= now))
+            of_code = dashboard_keys.c.digest == _digest(code), dashboard_keys.c.kind == LINK
+            row = connection.execute(select(dashboard_keys).where(*of_code)).first()
+            if row is None or connection.execute(delete(dashboard_keys).where(*of_code)).rowcount != 1:
+                return None
+            token = secrets.token_urlsafe(32)
+            values = _row(SESSION, token, row.person, row.role, now + SESSION_SECONDS)
+            connection.execute(insert(dashboard_keys).values(values))
+            return token
+
+    def visitor(self, token: str) -> Visitor | None:
+        """Return the visitor with a session, None if it has ended or there has never been one."""
+        wanted = dashboard_keys.c.digest == _digest(token), dashboard_keys.c.kind == SESSION
+        with self._database.reading() as connection:
+            row = connection.execute(select(dashboard_keys).where(*wanted)).first()
+        if row is None or row.expires_at <= self.clock():
+            return None
+        return Visitor(row.person, row.role, form_token_of(token), row.expires_at)
+
+    def sign_out(self, token: str) -> None:
+        """End a session."""
+        with self._database.changing() as connection:
+            connection.execute(delete(dashboard_keys).where(dashboard_keys.c.digest == _digest(token)))
+
+    def _make(self, kind: str, person: str, role: str, seconds: float) -> str:
+        key = secrets.token_urlsafe(32)
+        with self._database.changing() as connection:
+            connection.execute(
+                insert(dashboard_keys).values(_row(kind, key, person, role, self.clock() + seconds))
+            )
+        return key
+
+
+def form_token_of(token: str) -> str:
+    """Return the token that the forms of a session contain. It does not give the session away."""
+    return sha256(b"the forms of the session " + token.encode()).hexdigest()
+
+
+def _row(kind: str, key: str, person: str, role: str, expires_at: float) -> dict[str, object]:
+    return {"digest": _digest(key), "kind": kind, "person": person, "role": role, "expires_at": expires_at}
+
+
+def _digest(key: str) -> bytes:
+    return sha256(key[:LONGEST_KEY].encode("utf-8", "surrogatepass")).digest()

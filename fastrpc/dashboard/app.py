@@ -1,0 +1,216 @@
+"""`Dashboard`: the ASGI application of the pages.
+
+For each request it checks the Host, finds the visitor by the cookie, checks that a form was sent by a page of
+this session (Origin, and a token in the form), and has the page answer on a thread. Every response has
+headers that forbid other sites to frame, script or read it. An error becomes a page with one sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from importlib import import_module
+from pkgutil import iter_modules
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from fastrpc import diagnostics
+from fastrpc.dashboard import pages
+from fastrpc.dashboard.access import SignInStore, Visitor
+from fastrpc.dashboard.live import Changes, TooManyPages
+from fastrpc.dashboard.view import COOKIE, PREFIX, Handler, PageError, PageView, Sources
+from fastrpc.errors import FAILURES
+from fastrpc.guard.approvals.store import ApprovalError
+from fastrpc.storage.errors import StorageError
+from fastrpc.transports.http.guard import Refused, headers_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from fastrpc.transports.http.guard import AccessRules
+
+LONGEST_FORM = 1024 * 1024
+MOST_FIELDS = 200
+OTHER_SESSION = "This form is of another session: open the page again and send it once more."
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-frame-options": "DENY",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with no-referrer, browsers send no Origin with a form
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Dashboard:
+    """The application at ``/dashboard``. `rules` check the Host."""
+
+    def __init__(self, sources: Sources, rules: AccessRules) -> None:
+        self.sources = sources
+        self.changes = Changes(sources.database)
+        self._rules = rules
+        routes: list[Route | Mount] = [
+            Route("/events", self._events),
+            Mount("/static", _Static(directory=os.path.join(HERE, "static"))),
+        ]
+        self.pages = sorted(
+            (
+                page
+                for name in _names(pages.__path__)
+                for page in import_module(f"{pages.__name__}.{name}").PAGES
+            ),
+            key=lambda page: page.order,
+        )
+        for page in self.pages:
+            for each in page.routes:
+                endpoint = self._endpoint(each.handler, each.role)
+                routes.append(Route(each.path, endpoint, methods=[each.method]))
+        self._app: ASGIApp = Starlette(
+            routes=[Mount(PREFIX, routes=routes), Route(PREFIX, _to_the_first)],
+            exception_handlers={404: _nothing_here, 405: _nothing_here},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        try:
+            self._rules.check_host(headers_of(scope))
+        except Refused as refused:
+            answer = PlainTextResponse(refused.message, refused.status)
+            await answer(scope, receive, send_with_headers)
+            return
+        await self._app(scope, receive, send_with_headers)
+
+    # --- a request ----------------------------------------------------------------------------------------
+
+    def _endpoint(self, handler: Handler, role: str | None) -> Callable[..., object]:
+        """Return the endpoint of a page's route: it reads a form, and then does the rest on one thread."""
+
+        def page(request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
+            if role is not None and visitor is None:
+                return _sign_in_first(request)
+            if form and visitor is not None and not visitor.sent(form.pop("form_token", "")):
+                raise PageError(OTHER_SESSION, 403)
+            view = self._view(request, visitor, form)
+            if role is not None:
+                view.needs(role)
+            return handler(view)
+
+        def answer(request: Request, form: dict[str, str] | PageError) -> Response:
+            visitor = None
+            try:
+                visitor = self._visitor(request)
+                if isinstance(form, PageError):
+                    raise form
+                return page(request, visitor, form)
+            except (PageError, ApprovalError) as error:
+                status, message = error.status, str(error)
+            except StorageError as error:
+                status, message = 503, str(error)
+            except FAILURES as error:
+                diagnostics.write("error", f"{request.method} {request.url.path:.200} failed", error)
+                status, message = 500, "Internal error; see the server's log"
+            return self._view(request, visitor, {}).page("error.html", status, message=message)
+
+        async def endpoint(request: Request) -> Response:
+            form: dict[str, str] | PageError = {}
+            if request.method == "POST":
+                try:
+                    form = await _form_of(request)
+                except PageError as error:
+                    form = error
+            return await asyncio.to_thread(answer, request, form)
+
+        return endpoint
+
+    def _view(self, request: Request, visitor: Visitor | None, form: dict[str, str]) -> PageView:
+        menu = [each for each in self.pages if each.title]
+        return PageView(self.sources, menu, request, visitor, form)
+
+    def _visitor(self, request: Request) -> Visitor | None:
+        token = request.cookies.get(COOKIE)
+        return SignInStore(self.sources.database()).visitor(token) if token else None
+
+    async def _events(self, request: Request) -> Response:
+        """Tell an open page what has changed, as events (HTML: server-sent events)."""
+
+        async def visitor() -> Visitor | None:
+            return await asyncio.to_thread(self._visitor, request)
+
+        try:
+            if await visitor() is None:
+                return PlainTextResponse("sign in first", 401)
+            since = request.headers.get("last-event-id") or request.query_params.get("since", "")
+            stream = self.changes.stream(since, visitor)
+        except (TooManyPages, StorageError) as error:
+            return PlainTextResponse(str(error), 503)
+        return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+class _Static(StaticFiles):
+    """The files of the pages: style sheet, scripts. Their names have the release, so browsers may keep
+    them."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        found = await super().get_response(path, scope)
+        found.headers["cache-control"] = "max-age=3600"
+        return found
+
+
+async def _form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form that a page of this origin has sent, at least one. Raises PageError."""
+    origin = request.headers.get("origin")
+    if origin is None or origin.partition("://")[2] != request.headers.get("host"):
+        raise PageError("This form was not sent by a page of this server.", 403)
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > LONGEST_FORM:
+            raise PageError(f"The form is longer than {LONGEST_FORM:,} bytes.", 413)
+    try:
+        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+    except ValueError:
+        raise PageError("This is not a form of these pages.", 400) from None
+    return {"form_token": "", **dict(fields)}
+
+
+def _sign_in_first(request: Request) -> Response:
+    if "hx-request" in request.headers:  # a part of a page: the whole page goes to the form
+        return PlainTextResponse("", 401, headers={"hx-redirect": f"{PREFIX}/enter"})
+    return RedirectResponse(f"{PREFIX}/enter", 303)
+
+
+async def _to_the_first(request: Request) -> Response:
+    return RedirectResponse(f"{PREFIX}/", 303)
+
+
+async def _nothing_here(request: Request, error: Exception) -> Response:
+    return PlainTextResponse("There is nothing here.", getattr(error, "status_code", 404))
+
+
+def _names(path: object) -> list[str]:
+    return sorted(each.name for each in iter_modules(path))  # type: ignore[arg-type]

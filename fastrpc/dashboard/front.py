@@ -1,0 +1,45 @@
+"""The dashboard in the process of a guarded server: it answers the requests below its path, and ends its
+streams when the server ends. All other requests pass to the server's application."""
+
+from __future__ import annotations
+
+from fastrpc.dashboard.app import Dashboard
+from fastrpc.dashboard.view import PREFIX, Sources
+from fastrpc.transports.http.request import root_and_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
+
+
+class DashboardFront:
+    """An ASGI application that serves a dashboard, and passes every other request to `front`. The rules of
+    `app` about the Host hold for both."""
+
+    def __init__(self, front: Front, app: HttpApp, sources: Sources) -> None:
+        self._front = front
+        self._dashboard = Dashboard(sources, app.guard)
+
+    async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and is_below(root_and_path(scope)[1]):
+            await self._dashboard(scope, receive, send)
+        else:
+            await self._front(scope, receive, send)
+
+    async def stop(self, grace_seconds: float | None) -> None:
+        """End the streams of open pages, and then the server's application."""
+        await self._dashboard.changes.stop()
+        await self._front.stop(grace_seconds)
+
+
+def is_below(path: str) -> bool:
+    """Whether a path is one of the dashboard's."""
+    return path == PREFIX or path.startswith(f"{PREFIX}/")
+
+
+def with_dashboard(sources: Sources) -> Callable[[Front, HttpApp], Front]:
+    """Return the function that puts a dashboard before the application of a loop (`Server.http_fronts`)."""
+    return lambda front, app: DashboardFront(front, app, sources)

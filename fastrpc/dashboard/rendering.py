@@ -1,0 +1,45 @@
+"""Makes pages of the templates, in the folder `templates`: `environment` reads them, and escapes values."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from time import gmtime, strftime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from fastrpc.guard.approvals.display import ESCAPE
+
+ESCAPED = re.compile(ESCAPE.pattern)
+
+
+@cache
+def environment() -> Environment:
+    """Return the template engine. A name that a template does not get is an error."""
+    found = Environment(
+        loader=PackageLoader("fastrpc.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["marked"] = marked
+    found.filters["moment"] = moment
+    return found
+
+
+def marked(text: str) -> Markup:
+    """Return a JSON text in which the escapes of characters are marked, since they would deceive
+    unescaped."""
+    parts, at = [], 0
+    for found in ESCAPED.finditer(text):
+        if found[0].startswith("\\u"):
+            parts += [escape(text[at : found.start()]), Markup("<mark>"), escape(found[0]), Markup("</mark>")]
+            at = found.end()
+    return Markup("").join([*parts, escape(text[at:])])
+
+
+def moment(seconds: float | None) -> str:
+    """Return a time, in seconds since 1970, as a person reads it, in UTC."""
+    return "" if seconds is None else strftime("%Y-%m-%d %H:%M:%S UTC", gmtime(seconds))

@@ -1,0 +1,249 @@
+"""The dashboard in a real Chromium, beside real servers and clients: from a call to a click to the result;
+two windows; a restart under an open page; without scripts; and what axe says about each page."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import chromium, node_packages
+from support.guarded_folder import fastrpc, variables
+from support.http_server import FASTRPC, HttpProcess
+from support.ports import free_port
+
+pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
+TOOLS = """
+from fastrpc import Server
+
+app = Server("shop")
+
+@app.tool(effect="exec", risk="critical")
+def wipe(place: str) -> str:
+    "Wipe a place."
+    return f"wiped {place}"
+"""
+GUARD = """
+[expose]
+tools = ["*"]
+[approvals]
+editable = ["wipe"]
+"""
+TESTS = Path(__file__).parents[1]
+PACKAGE = str(TESTS / "dashboard" / "package.json")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+class Shop:
+    """A guarded server with a dashboard, in a folder, at a port that stays the same."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        (folder / "shop.py").write_text(TOOLS)
+        (folder / "guard.toml").write_text(GUARD)
+        (folder / "token").write_text(fastrpc(folder, "token", "create", "--owner", "agent").splitlines()[0])
+        os.chmod(folder / "token", 0o600)
+
+    def serve(self, *options: str) -> HttpProcess:
+        place = ("--http", f"127.0.0.1:{self.port}", "--guard", "guard.toml", "--dashboard")
+        return HttpProcess(
+            "serve", "shop.py", *place, *options, folder=self.folder, environment=variables(self.folder)
+        )
+
+    def link(self, person: str, role: str = "approver") -> str:
+        chosen = ("--as", person, "--role", role, "--url", self.url)
+        return fastrpc(self.folder, "dashboard", "link", *chosen).strip()
+
+    def call(self, place: str) -> subprocess.Popen[str]:
+        """Begin a call, which waits for its approval."""
+        return subprocess.Popen(
+            [*FASTRPC, "call", f"{self.url}/mcp", "wipe", f"place={place}", "--token-file", "token"],
+            cwd=self.folder,
+            env=variables(self.folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    chromium.need()
+    playwright = pytest.importorskip("playwright.sync_api")
+    program = os.environ.get("FASTRPC_BROWSER") or next(filter(None, map(shutil.which, chromium.NAMES)))
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@contextlib.contextmanager
+def ended(call: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    try:
+        yield call
+    finally:
+        call.kill()
+        call.communicate()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_call_waits_until_a_person_clicks_and_a_second_window_sees_it_go(
+    shop: Shop, browser: Any, workers: str
+) -> None:
+    with shop.serve("--workers", workers):
+        first, second = (browser.new_context().new_page() for _ in range(2))
+        for page, person in ((first, "ada"), (second, "bob")):
+            page.goto(shop.link(person))
+            page.wait_for_selector("text=No call is here")
+            assert "#" not in page.url
+        with ended(shop.call("/srv")) as call:
+            for page in (first, second):
+                page.wait_for_selector("article:has-text('/srv')")
+                page.wait_for_function("document.title.startsWith('(1)')")
+            first.click("button.yes")
+            second.wait_for_selector("text=No call is here")
+            said, wrong = call.communicate(timeout=60)
+            assert said.strip() == "wiped /srv", wrong
+        second.goto(f"{shop.url}/dashboard/decided")
+        assert "ada (dashboard)" in second.inner_text("article")
+
+
+def test_changed_arguments_run_as_they_were_shown_and_no_script_is_needed(shop: Shop, browser: Any) -> None:
+    with shop.serve():
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.goto(f"{shop.url}/dashboard")
+        page.fill("#code", shop.link("ada"))
+        page.click("main button")
+        with ended(shop.call("/srv")) as call:
+            while "wipe" not in page.content():
+                page.wait_for_timeout(200)
+                page.reload()
+            page.click("text=Open")
+            page.click("summary")
+            page.fill("textarea", '"/tmp/one"')
+            page.click("text=Show what this changes")
+            assert page.inner_text("ins") == '"/tmp/one"'
+            page.click("text=Approve with these changes")
+            assert call.communicate(timeout=60)[0].strip() == "wiped /tmp/one"
+
+
+def test_an_open_page_goes_on_after_a_restart_of_the_server(shop: Shop, browser: Any) -> None:
+    page = browser.new_page()
+    with shop.serve():
+        page.goto(shop.link("ada"))
+        page.wait_for_selector("text=No call is here")
+    with shop.serve(), ended(shop.call("/late")):
+        page.wait_for_selector("article:has-text('/late')", timeout=60_000)
+
+
+def test_a_waiting_call_leaves_the_page_when_its_time_is_over(shop: Shop, browser: Any) -> None:
+    (shop.folder / "guard.toml").write_text(GUARD.replace("[approvals]", "[approvals]\ntimeout_seconds = 3"))
+    with shop.serve(), ended(shop.call("/srv")):
+        page = browser.new_page()
+        page.goto(shop.link("ada"))
+        page.wait_for_selector("article:has-text('/srv')")
+        page.wait_for_selector("text=No call is here", timeout=60_000)
+
+
+def test_the_pages_are_served_by_themselves_for_servers_over_standard_input_and_output(
+    shop: Shop, browser: Any
+) -> None:
+    serving = ("dashboard", "serve", "--http", f"127.0.0.1:{shop.port}")
+    environment = variables(shop.folder)
+    ready = r"the dashboard is at (\S+?)/dashboard"
+    with HttpProcess(*serving, folder=shop.folder, environment=environment, ready=ready) as server:
+        page = browser.new_page()
+        page.goto(shop.link("ada"))
+        page.wait_for_selector("text=No call is here")
+        served = subprocess.Popen(
+            [*FASTRPC, "serve", "shop.py", "--guard", "guard.toml"],
+            cwd=shop.folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with ended(served):
+            assert served.stdin is not None
+            assert served.stdout is not None
+            envelope = {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+            params = {"name": "wipe", "arguments": {"place": "/here"}, "_meta": envelope}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            served.stdin.write(json.dumps(call) + "\n")
+            served.stdin.flush()
+            page.wait_for_selector("article:has-text('/here')")
+            page.click("button.yes")
+            assert "wiped /here" in served.stdout.readline()
+        assert "#" not in server.stderr  # no code in a log
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_each_page_is_accessible_in_both_languages_and_themes(
+    shop: Shop, browser: Any, language: str, theme: str
+) -> None:
+    packages = Path(node_packages.folder_with(PACKAGE, "axe"), "node_modules")
+    axe = (packages / "axe-core" / "axe.min.js").read_text()
+    with shop.serve(), ended(shop.call("/srv")):
+        context = browser.new_context(bypass_csp=True, viewport={"width": 360, "height": 740})
+        page = context.new_page()
+        page.goto(f"{shop.url}/dashboard/enter")
+        _check(page, axe)
+        page.goto(shop.link("ada"))
+        page.wait_for_selector("article")
+        if language == "ar":
+            page.click("[lang=ar]")
+            page.wait_for_selector("[dir=rtl]")
+        for _ in range(2 if theme == "light" else 1):
+            page.click("button[name=theme]")
+            page.wait_for_load_state()
+        assert page.get_attribute("html", "data-theme") == theme
+        _check(page, axe)
+        page.click("article a.button")
+        page.wait_for_selector("summary")
+        page.click("summary")
+        _check(page, axe)
+        page.goto(f"{shop.url}/dashboard/decided")
+        _check(page, axe)
+
+
+def _check(page: Any, axe: str) -> None:
+    """Fail for what axe finds, and for a page that is wider than a telephone."""
+    page.evaluate(axe)
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
+    broken = [(each["id"], each["nodes"][0]["html"][:200]) for each in found["violations"]]
+    assert broken == [], page.url
+    assert len(found["passes"]) > 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_page_weighs_little(shop: Shop, browser: Any) -> None:
+    sizes: list[int] = []
+    with shop.serve():
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(shop.link("ada"))
+        page.wait_for_selector("text=No call is here")
+        page = context.new_page()
+        page.on("response", lambda answer: sizes.append(0 if "/events" in answer.url else len(answer.body())))
+        page.goto(f"{shop.url}/dashboard/")
+        page.wait_for_selector("text=No call is here")
+    assert len(sizes) >= 5
+    assert sum(sizes) < 150_000, sizes

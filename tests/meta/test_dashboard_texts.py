@@ -1,0 +1,53 @@
+"""Each text of the dashboard has a translation in each language, and no translation is without a text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from fastrpc.dashboard.access import ROLES
+from fastrpc.dashboard.app import OTHER_SESSION
+from fastrpc.dashboard.language import LANGUAGES
+from fastrpc.dashboard.view import NEEDED
+from fastrpc.guard.approvals.store import STATES
+from fastrpc.guard.policy.risks import LEVELS
+
+FOLDER = Path(__file__).parents[2] / "fastrpc" / "dashboard"
+IN_TEMPLATE = re.compile(r'_\("([^"]+)"')
+
+
+def texts_of_code() -> set[str]:
+    """Return what the pages say: titles, errors, and what they look up in the visitor's language."""
+    found = set()
+    for path in FOLDER.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            given = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "title")]
+            if name in ("text", "PageError", "Page"):
+                found |= {each.value for each in given if isinstance(each, ast.Constant) and each.value}
+    return found
+
+
+def texts() -> set[str]:
+    """Return every English text of the pages."""
+    found = {text for path in FOLDER.rglob("*.html") for text in IN_TEMPLATE.findall(path.read_text())}
+    found |= texts_of_code() | {*ROLES, *STATES, *LEVELS, *NEEDED.values()}
+    found.add("The form is longer than 1,048,576 bytes.")
+    found.add("This link has been used, or its time is over. Make another one: fastrpc dashboard link")
+    found |= {"Internal error; see the server's log", OTHER_SESSION}
+    return found
+
+
+@pytest.mark.parametrize("code", sorted(set(LANGUAGES) - {"en"}))
+def test_each_text_has_one_translation_and_each_translation_a_text(code: str) -> None:
+    wanted, translated = texts(), LANGUAGES[code].texts
+    assert len(wanted) > 50
+    assert sorted(wanted - set(translated)) == []
+    assert sorted(set(translated) - wanted) == []
+    for english, other in translated.items():
+        assert re.findall(r"\{\w+\}", english) == re.findall(r"\{\w+\}", other), english
