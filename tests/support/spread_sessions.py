@@ -324,5 +324,6 @@ class Load:
         return (
             f"{self.calls} calls in {self.seconds:.1f} s ({self.rate:.0f} a second, {self.cost * 1e6:.0f} µs "
             f"of the hosts' processors each) answered by {len(self.answered)} processes; "
-            f"{len(self.revisions)} updates, heard {heard} times by {len(self.listeners)} listeners; {len(self.failures)} failures"
+            f"{len(self.revisions)} updates, heard {heard} times by {len(self.listeners)} listeners; "
+            f"{len(self.failures)} failures"
         )
