@@ -17,7 +17,12 @@ def task_board(server: Any) -> Any:
 
 
 def shared_store(server: Any) -> Any:
-    """Return what the processes of a server share between hosts. Raises UsageError."""
+    """Return what the processes of a server share between hosts; None without FASTRPC_SHARED. Raises
+    UsageError."""
+    from fastrpc.settings import SHARED
+
+    if not SHARED.read():
+        return None
     try:
         from fastrpc.shared_store.store import SharedStore
     except ImportError as error:

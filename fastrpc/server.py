@@ -601,6 +601,7 @@ class Server:
             self.drain_observers(at_end=True)
             if report is not None:
                 report.end()
+            self.runtime.stop_sharing()
         self.runtime.leave_threads_behind()
 
     async def serve(

@@ -40,7 +40,7 @@ class Announcements:
         self.carriers: list[Callable[[bytes], object]] = []
         """Send an announcement, as JSON, to the other processes that serve the same clients. Thread-safe."""
         self.recent: dict[str, float] | None = None
-        """When resources have been announced as updated lately, by URI; None if nobody needs to know."""
+        """When resources have been announced as updated lately, by URI; None if no one needs to know."""
 
     def announce(self, change: str, *values: Any) -> None:
         """Notify the clients of a change (`CHANGES`), those of the other processes too. Thread-safe."""

@@ -117,7 +117,7 @@ class Runtime(SharedState):
                     await asyncio.sleep(0.005)
                 await asyncio.gather(*(thing.leave() for thing in live))
             if not self.dispatchers:
-                if self.__dict__.get("shared") is not None:
+                if self.is_sharing:
                     import asyncio
 
                     await asyncio.get_running_loop().run_in_executor(None, self.stop_sharing)
@@ -155,25 +155,6 @@ class Runtime(SharedState):
                 self.tasks.heard(*change)
 
         return Announcements(self.dispatchers, self.filters, self._forget_everywhere, take_task_change)
-
-    @made_once
-    def shared(self) -> Any:
-        """What this process shares with those of other hosts (`fastrpc.shared_store`); None without
-        FASTRPC_SHARED. Raises UsageError for a setting that cannot be used."""
-        from fastrpc.settings import SHARED
-
-        if not SHARED.read():
-            return None
-        store = self.server._make_part("shared_store")
-        self.announcements.carriers.append(store.announce)
-        return store
-
-    def stop_sharing(self) -> None:
-        """Tell other hosts what waits to be told, within a second, and hear nothing more."""
-        store = self.__dict__.pop("shared", None)
-        if store is not None:
-            self.announcements.carriers.remove(store.announce)
-            store.close()
 
     @made_once
     def monitors(self) -> Monitors:

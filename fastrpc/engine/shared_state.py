@@ -70,6 +70,24 @@ class SharedState:
         self.loading = False
         """Whether entries are being added that no client has been shown yet: none is notified."""
         self._load: Callable[[], object] | None = server.load_tools
+        self.is_sharing = False
+        """Whether what this process shares with other hosts has been asked for."""
+        self._shared: Any = None
+
+    @property
+    def shared(self) -> Any:
+        """What this process shares with those of other hosts (`fastrpc.shared_store`), begun when it is first
+        asked for; None without FASTRPC_SHARED. Raises UsageError for a setting that cannot be used."""
+        if not self.is_sharing:
+            self._shared = self.server._make_part("shared_store")
+            self.is_sharing = True
+        return self._shared
+
+    def stop_sharing(self) -> None:
+        """Tell other hosts what waits to be told, within a second, and hear nothing more."""
+        store, self._shared, self.is_sharing = self._shared, None, False
+        if store is not None:
+            store.close()
 
     @property
     def is_unloaded(self) -> bool:

@@ -1,4 +1,4 @@
-"""The database of what hosts share: its name and its migrations. It is PostgreSQL: SQLite notifies nobody."""
+"""The database of what hosts share: name and migrations. It is PostgreSQL, which has notifications."""
 
 from __future__ import annotations
 

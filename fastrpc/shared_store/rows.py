@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 SESSION_SECONDS = 25 * 3600
-"""How long a row is kept that nobody changes: longer than a process that does not have the session accepts
+"""How long an unchanged row is kept: longer than a process that does not have the session accepts
 its id."""
 MESSAGE_SECONDS = 60.0
 MOST_MESSAGE_BYTES = 1024 * 1024

@@ -1,9 +1,9 @@
 """`SharedStore`: writes, reads and notifies on one thread, and hears what other processes notify.
 
-While the database is away, nobody waits for it: what would be written is refused at once, announcements are
-dropped, and the log has one warning. It counts as away when a transaction has failed, or takes longer than
-`WAIT_SECONDS`. When it is back, the other processes hear that announcements were missed, if some were
-dropped, and sessions write and read again what they have.
+While the database is away, no request waits for it: what would be written is refused at once,
+announcements are dropped, and the log has one warning. It counts as away when a transaction has failed, or
+takes longer than `WAIT_SECONDS`. When it is back, the other processes hear that announcements were missed, if
+some were dropped, and sessions write and read again what they have.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from fastrpc.protocol.session_changes import SessionChange
     from fastrpc.storage.database import Database
-    from fastrpc.storage.notifications import Subscription
+    from fastrpc.storage.notifications import HeardChannel
 
     Value = TypeVar("Value")
     Job = tuple[Callable[[Connection], object], Future[object]]
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     class TakesAnnouncements(Protocol):
         """`fastrpc.engine.announcements.Announcements`."""
 
+        @property
+        def carriers(self) -> list[Callable[[bytes], object]]: ...
         def take(self, change: str, *values: Any) -> None: ...
         def missed(self) -> None: ...
 
@@ -103,7 +105,7 @@ class SharedStore:
             "fastrpc_" + hashlib.sha256(server.encode("utf-8", "backslashreplace")).hexdigest()[:32]
         )
         self._database: Database | None = None
-        self._subscription: Subscription | None = None
+        self._subscription: HeardChannel | None = None
         self._was_connected = False
         self._changed = Condition()
         self._jobs: deque[Job] = deque()
@@ -118,6 +120,7 @@ class SharedStore:
         self._tried = Event()
         """Set when the database has been opened, or could not be."""
         self._not_understood = diagnostics.Once("warning")
+        self._announcements.carriers.append(self.announce)
         self._thread = Thread(target=self._run, name="fastrpc-shared-store", daemon=True)
         self._thread.start()
         forks.in_child(self._let_go)
@@ -217,6 +220,8 @@ class SharedStore:
         with self._changed:
             was_away, self._closed = self.is_away, True
             self._changed.notify()
+        if self.announce in self._announcements.carriers:
+            self._announcements.carriers.remove(self.announce)
         forks.forget(self._let_go)
         if not was_away:
             self._thread.join(CLOSE_SECONDS)

@@ -35,7 +35,7 @@ _lock = Lock()
 _listeners: dict[URL, _Listener] = {}
 
 
-class Subscription:
+class HeardChannel:
     """One function that hears a channel, until `end`."""
 
     def __init__(self, channel: str, heard: Callable[[str], object], connected: Callable[[], object]) -> None:
@@ -52,10 +52,10 @@ class Subscription:
 
 def listen(
     database: Database, channel: str, heard: Callable[[str], object], connected: Callable[[], object]
-) -> Subscription:
+) -> HeardChannel:
     """Have a PostgreSQL database's channel heard: ``heard(payload)`` and ``connected()`` are called on a
     thread. Returns at once, also while the database is away."""
-    subscription = Subscription(channel, heard, connected)
+    subscription = HeardChannel(channel, heard, connected)
     with _lock:
         listener = _listeners.get(database.url)
         if listener is None:
@@ -88,18 +88,18 @@ class _Listener:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[HeardChannel] = []
         self._ended = Event()
         self._wakes, self._wake = os.pipe()
         Thread(target=self._run, name="fastrpc-notifications", daemon=True).start()
 
-    def add(self, subscription: Subscription) -> None:
+    def add(self, subscription: HeardChannel) -> None:
         """Listen for one more. The caller has the lock."""
         subscription.listener = self
         self._subscriptions = [*self._subscriptions, subscription]
         os.write(self._wake, b"w")
 
-    def remove(self, subscription: Subscription) -> None:
+    def remove(self, subscription: HeardChannel) -> None:
         """Listen for one less; end with the last."""
         with _lock:
             subscription.listener = None
@@ -131,7 +131,7 @@ class _Listener:
 
     def _serve(self, connection: Any) -> None:
         """Hear what comes, until the end. Raises psycopg's errors if the connection is lost."""
-        known: list[Subscription] = []
+        known: list[HeardChannel] = []
         channels: set[str] = set()
         waiting = select.poll()
         for descriptor in (connection.fileno(), self._wakes):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from fastrpc.storage.notifications import Subscription
+    from fastrpc.storage.notifications import HeardChannel
     from fastrpc.tasks.run import WaitingRequest
     from fastrpc.tasks.self_call import TaskServer
 
@@ -65,7 +65,7 @@ class TaskBoard:
         self._runs: dict[str, TaskRun] = {}
         self._rows = TaskRows(self._begin_turns)
         self._turns: asyncio.Task[None] | None = None
-        self._listener: Subscription | None = None
+        self._listener: HeardChannel | None = None
         self._woken = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 

@@ -6,7 +6,7 @@ has none: there, processes look from time to time.
 
 from __future__ import annotations
 
-from fastrpc.storage.notifications import Subscription, notify
+from fastrpc.storage.notifications import HeardChannel, notify
 from fastrpc.storage.notifications import listen as listen_to
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def announce(connection: Connection, id: str, worker: str) -> None:
     notify(connection, CHANNEL, f"{id} {worker}")
 
 
-def listen(database: Database, heard: Callable[[str, str], object]) -> Subscription:
+def listen(database: Database, heard: Callable[[str, str], object]) -> HeardChannel:
     """Call ``heard(id, worker)`` on a thread for each notification; with two empty texts when the connection
     has been made: what was announced before is unknown."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, TypeVar
 
-    from fastrpc.storage.notifications import Subscription
+    from fastrpc.storage.notifications import HeardChannel
 
     Value = TypeVar("Value")
 
@@ -35,7 +35,7 @@ class TaskRows:
     def is_open(self) -> bool:
         return self._journal is not None
 
-    def listen(self, heard: Callable[[str, str], object]) -> Subscription | None:
+    def listen(self, heard: Callable[[str, str], object]) -> HeardChannel | None:
         """Have changes of other processes heard, on a thread, where the database tells of them."""
         if self._journal is None or self._journal.database.path:
             return None

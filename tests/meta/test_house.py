@@ -91,6 +91,7 @@ LAYERS = {
     "fastrpc.egress_proxy": 1,
     "fastrpc._core.context": 2,
     "fastrpc.protocol.lifecycle": 2,
+    "fastrpc.protocol.session_changes": 2,
     "fastrpc.protocol.damaged_page": 2,
     "fastrpc.protocol.followed_pages": 2,
     "fastrpc.protocol.pagination": 2,
@@ -211,6 +212,9 @@ LAYERS = {
     "fastrpc.proxy.targets": 74,
     **numbered("fastrpc.tasks", 74),
     "fastrpc.tasks.record": 2,  # no I/O: what both wires show of a task
+    **numbered("fastrpc.shared_store", 74),
+    "fastrpc.shared_store.migrations": 70,
+    "fastrpc.shared_store.migrations.s0001_sessions": 70,
     "fastrpc.tasks.migrations": 70,
     "fastrpc.tasks.migrations.t0001_tasks": 70,
     **numbered("fastrpc.tool_processes", 74),

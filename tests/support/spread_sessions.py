@@ -28,7 +28,7 @@ from support.ports import free_port
 from support.reverse_proxies import HOST, Front, reverse_proxy
 from support.waiting import SECONDS, eventually
 
-KEY = "a-key-that-all-the-servers-have-and-nobody-else"
+KEY = "a-key-that-all-the-servers-have-and-no-one-else"
 NOTICE_SECONDS = 4.0
 WORKERS = 2
 UPDATED = "notifications/resources/updated"
@@ -316,14 +316,13 @@ class Load:
 
     @property
     def cost(self) -> float:
-        """Seconds of processors that the hosts used for a call."""
+        """Seconds of processors that the hosts used for a call, if none was restarted."""
         return self.processor_seconds / self.calls
 
     def __str__(self) -> str:
         heard = sum(len(each.heard) for each in self.listeners)
         return (
-            f"{self.calls} calls in {self.seconds:.1f} s ({self.rate:.0f} a second, {self.cost * 1e6:.0f} µs "
-            f"of the hosts' processors each) answered by {len(self.answered)} processes; "
-            f"{len(self.revisions)} updates, heard {heard} times by {len(self.listeners)} listeners; "
-            f"{len(self.failures)} failures"
+            f"{self.calls} calls in {self.seconds:.1f} s ({self.rate:.0f} a second, answered by "
+            f"{len(self.answered)} processes); {len(self.revisions)} updates, heard {heard} times by "
+            f"{len(self.listeners)} listeners; {len(self.failures)} failures"
         )

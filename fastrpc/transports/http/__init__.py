@@ -25,5 +25,6 @@ Where a rule is (files of this package by their names, others from `fastrpc/` on
 * the life of a process that serves over HTTP, from start to end: `process.py`
 * several workers: `workers.py`; which worker has a session: `session_ids.py`, `session_router.py`
 * sessions that several processes serve: what their ids contain: `session_seals.py`; who signs them:
-  `signed_texts.py`; what workers tell each other about them: `session_sharing.py`
+  `signed_texts.py`; what processes tell each other about them: `session_sharing.py`,
+  between hosts: `stored_sessions.py`
 """

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from fastrpc.transports.http.interfaces import Mapped, Receive, Send
+    from fastrpc.transports.http.interfaces import Mapped, Receive, Send, SharesSessions
     from fastrpc.transports.http.session_wire import Rest
     from fastrpc.transports.interfaces import Connect
 
@@ -104,6 +104,7 @@ class HttpApp:
             per_caller=sessions_per_caller,
             in_all=max_sessions,
         )
+        self.sessions.make_sharing = self._make_sharing
         self.responses = ResponseSender(self.exchanges, guard, keep_alive_seconds)
         self.session_wire = SessionWire(self.exchanges, self.sessions, self.responses)
         sse = SseEndpoint(self, per_caller=sessions_per_caller, in_all=max_sessions)
@@ -128,6 +129,11 @@ class HttpApp:
             self.open_routes[place] = self._resource_metadata
         self._sse = sse
         self._message = Message()
+
+    def _make_sharing(self) -> SharesSessions:
+        from fastrpc.transports.http.session_sharing import SessionSharing
+
+        return SessionSharing(self.sessions, asyncio.get_running_loop())
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         kind = scope["type"]

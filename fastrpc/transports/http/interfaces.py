@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
 
-from fastrpc.protocol.session_changes import CommonState
+from fastrpc.protocol.session_changes import CommonState, SessionChange
+from fastrpc.transports.interfaces import ServedRuntime
 
 Mapped = MutableMapping[str, Any]
 """A scope or an event, as ASGI 3 has them."""
@@ -31,7 +32,7 @@ MakeFront = Callable[[Front, Any], Front]
 class SharesSessions(Protocol):
     """What shares sealed sessions with other processes: `fastrpc.transports.http.session_sharing`."""
 
-    def use(self, runtime: Any) -> None: ...
+    def use(self, runtime: ServedRuntime) -> None: ...
     def bind(self, session: Any, *, is_adopted: bool) -> None: ...
     def message(self, session: Any, kind: str, body: bytes) -> None: ...
     def ended(self, session: Any) -> Awaitable[object] | None:
@@ -41,3 +42,5 @@ class SharesSessions(Protocol):
         """Return what other hosts have stored of a session; None if that is not known."""
 
     def take_stored(self, session: Any, state: CommonState) -> None: ...
+    def become(self, session: Any, state: CommonState) -> SessionChange: ...
+    def receive(self, session: Any, text: bytes) -> None: ...

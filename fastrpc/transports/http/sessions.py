@@ -9,7 +9,6 @@ bounded, in number and in bytes (`fastrpc.quotas`).
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections import OrderedDict
 from functools import partial
@@ -99,7 +98,7 @@ class HttpSession:
         self.pass_line: Callable[[bytes], object] | None = None
         """Receives the messages that belong to no request, where another worker has the standalone stream."""
         self.take_line: Callable[[bytes], object] | None = None
-        """Receives them while nobody reads the standalone stream here: it may be open at another host."""
+        """Receives them while no client reads the standalone stream here: it may be open at another host."""
         self.on_listener: Callable[[], object] | None = None
         """Called when the client has opened the standalone stream."""
         self.common = CommonState()
@@ -274,6 +273,8 @@ class Sessions:
         self._seals: SessionSeals | None = None
         self.sharing: SharesSessions | None = None
         """Shares sealed sessions with other processes, if there may be some."""
+        self.make_sharing: Callable[[], SharesSessions]
+        """Makes it for a process that has no other workers; the application sets it."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -372,9 +373,7 @@ class Sessions:
 
     def _share_between_hosts(self, runtime: ServedRuntime) -> None:
         if self.sharing is None:
-            from fastrpc.transports.http.session_sharing import SessionSharing
-
-            self.sharing = SessionSharing(self, asyncio.get_running_loop())
+            self.sharing = self.make_sharing()
         self.sharing.use(runtime)
 
     def end_for_client(self, session: HttpSession) -> Awaitable[object] | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.protocol.session_changes import CommonState, SessionChange
-    from fastrpc.transports.http.session_sharing import SessionSharing
+    from fastrpc.transports.http.interfaces import SharesSessions
     from fastrpc.transports.http.sessions import HttpSession, Sessions
     from fastrpc.transports.interfaces import ServedRuntime
 
@@ -47,7 +47,7 @@ class StoredSessions:
 
     def __init__(
         self,
-        sharing: SessionSharing,
+        sharing: SharesSessions,
         sessions: Sessions,
         runtime: ServedRuntime,
         loop: AbstractEventLoop,
