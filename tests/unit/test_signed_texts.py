@@ -52,6 +52,12 @@ def test_keys_of_a_file_come_after_those_of_the_variable(tmp_path: Path) -> None
     assert configured("", path).signed("test", "alice", "payload") == signed_by(TWO)
 
 
+@pytest.mark.parametrize("text", [",", " ", " ,, "])
+def test_separators_alone_are_no_keys(text: str) -> None:
+    with pytest.raises(UsageError, match="FASTRPC_SECRET: there is no key"):
+        configured(text)
+
+
 def test_an_application_is_not_made_with_keys_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTRPC_SECRET_FILE", "/no/such/file")
     with pytest.raises(UsageError, match="FASTRPC_SECRET_FILE: cannot read"):
