@@ -218,6 +218,11 @@ class HttpStatusError(ClientError):
         super().__init__(message)
         self.status = status
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed later: the server fails, or is asked too often (429)."""
+        return self.status >= 500 or self.status == 429
+
 
 class AuthorizationFailed(ClientError):
     """OAuth has produced no token that the server accepts: the login was denied or not completed, or an

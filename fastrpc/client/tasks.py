@@ -342,7 +342,7 @@ class RemoteTask(TaskFacts):
         if isinstance(error, ConnectionLost):
             return client._is_wanted and (client._session.lost is None or client._restart)
         if isinstance(error, HttpStatusError):
-            return error.status >= 500 or error.status == 429
+            return error.may_pass
         return isinstance(error, RemoteError) and error.code == Overloaded.code
 
     def _named(self, error: ClientError) -> ClientError:
