@@ -249,6 +249,10 @@ class ConnectionLost(ClientError, ConnectionError):
         self.exit_code = exit_code
         self.stderr = stderr
 
+    def again(self, before: str = "") -> ConnectionLost:
+        """Return a new error about the same connection, for another request. `before` begins its message."""
+        return type(self)(f"{before}{self}", exit_code=self.exit_code, stderr=self.stderr)
+
 
 class SessionExpired(ConnectionLost):
     """Over HTTP: the server does not know the session any more (MCP 2025-11-25, session management).

@@ -349,8 +349,7 @@ class RemoteTask(TaskFacts):
         """Return the error of a lost connection with the id of the task, which may be taken up again."""
         if not isinstance(error, ConnectionLost):
             return error
-        text = f"waiting for the task {excerpt(self.id)}: {error}"
-        return type(error)(text, exit_code=error.exit_code, stderr=error.stderr)
+        return error.again(f"waiting for the task {excerpt(self.id)}: ")
 
     def _late(self) -> RequestTimeout:
         return RequestTimeout(f"the task {excerpt(self.id)} has not ended within the time limit")
