@@ -218,6 +218,11 @@ class HttpStatusError(ClientError):
         super().__init__(message)
         self.status = status
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed later: the server fails, or is asked too often (429)."""
+        return self.status >= 500 or self.status == 429
+
 
 class AuthorizationFailed(ClientError):
     """OAuth has produced no token that the server accepts: the login was denied or not completed, or an
@@ -243,6 +248,10 @@ class ConnectionLost(ClientError, ConnectionError):
         super().__init__(message)
         self.exit_code = exit_code
         self.stderr = stderr
+
+    def again(self, before: str = "") -> ConnectionLost:
+        """Return a new error about the same connection, for another request. `before` begins its message."""
+        return type(self)(f"{before}{self}", exit_code=self.exit_code, stderr=self.stderr)
 
 
 class SessionExpired(ConnectionLost):

@@ -622,15 +622,18 @@ class Server:
         """Return an ASGI application that serves this server over HTTP (MCP: Streamable HTTP; docs/http.md).
 
         `token` (a string, several, or a function of a token that returns its principal), `token_file` or
-        `auth_servers` authenticate callers; ``auth=None`` admits everyone. Raises UsageError without any.
+        `auth_servers` authenticate callers; ``auth=None`` admits everyone. Raises UsageError without any, and
+        for a ``FASTRPC_SECRET`` or ``FASTRPC_SECRET_FILE`` that cannot be used.
         """
         from functools import partial
 
+        from fastrpc.signed_texts import keys_of
         from fastrpc.transports.http.asgi import Application, application
 
         self.registries.settle()
         for each in self._with_mounts() if self.warns else ():
             each.registries.warn_of_missing_descriptions()
+        keys_of(self.runtime)  # what is wrong with them must not be found by the first session
         self._over_http = True
         schema_of = self.runtime.plans.input_schema_of
         make = partial(application, self.connect, schema_of, {**options}, self.max_batch)

@@ -68,10 +68,12 @@ def keys_of(runtime: HasSigningKeys) -> TextKeys:
 def configured(text: str | None, path: str | None = None, shortest: int = SHORTEST_KEY) -> TextKeys:
     """Return the keys of ``FASTRPC_SECRET`` and those of a file after them; a random one without any.
 
-    Raises UsageError for a key of fewer than `shortest` bytes, and for a file that cannot be read or that
-    others may use.
+    Raises UsageError for a text without a key, for a key of fewer than `shortest` bytes, and for a file that
+    cannot be read or that others may use.
     """
     keys = [(SECRET_VARIABLE, part) for part in _parts((text or "").encode("utf-8", "surrogateescape"), b",")]
+    if text and not keys:
+        raise UsageError(f"{SECRET_VARIABLE}: there is no key in it; {MAKE_ONE}")
     if path:
         lines = _parts(_read(path), b"\n")
         keys += [(f"{FILE_VARIABLE}: {path}", line) for line in lines if not line.startswith(b"#")]

@@ -113,6 +113,7 @@ def _merge(loaded: list[tuple[str, Any]], toolset: str, settings: Configuration,
             tools = _tools_of(found)
             _add_all(server, target, switched_on(tools, settings) if target == toolset else tools)
             _attach(target, server)
+        server.load_tools()  # those that an `attach` adds: what is wrong is found before the server serves
     if not settings["TOOLS"]:
         for tool in list(server.tools):
             server.remove_tool(tool.name)

@@ -164,7 +164,7 @@ class CommandCaller:
         descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_prompts()}
         _require(prompt, "prompt", descriptors)
         if given is None:
-            given = dict(texts(pairs, prompt, [name for name, *_ in arguments_of(descriptors[prompt])]))
+            given = texts(pairs, prompt, [name for name, *_ in arguments_of(descriptors[prompt])])
         result = self._client.get_prompt(prompt, given, timeout_seconds=self._seconds)
         if self._is_json:
             print_json(result.raw)

@@ -30,6 +30,18 @@ def time_limit(text: str) -> float:
     return seconds
 
 
+def waiting_time(text: str) -> float:
+    """Return the seconds of an option such as ``--drain-seconds``, 0 or more. Raises ArgumentTypeError."""
+    from argparse import ArgumentTypeError
+
+    from fastrpc.settings import parse_seconds
+
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{error}, got {text!r}") from None
+
+
 def minute(seconds: float | None) -> str:
     """Return seconds since 1970 for a table, in UTC."""
     if seconds is None:

@@ -8,11 +8,11 @@ code 1 if the remote server could never be used.
 from __future__ import annotations
 
 import os
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration, parser
 from fastrpc.cli._credentials import add_options, headers_of, token_in
-from fastrpc.cli._durations import time_limit
+from fastrpc.cli._durations import time_limit, waiting_time
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.version import __version__
@@ -91,7 +91,7 @@ def _parse(arguments: list[str]) -> Namespace:
     options.option(
         "--drain-seconds N",
         f"when the input ends, wait up to N seconds for running calls ({DRAIN_SECONDS:g})",
-        type=_seconds,
+        type=waiting_time,
         default=DRAIN_SECONDS,
     )
     options.option(
@@ -99,15 +99,6 @@ def _parse(arguments: list[str]) -> Namespace:
     )
     options.option("--trace FILE", "append every message received and sent to FILE, secrets masked")
     return options.parse(arguments)
-
-
-def _seconds(text: str) -> float:
-    from fastrpc.settings import parse_seconds
-
-    try:
-        return parse_seconds(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{error}, got {text!r}") from None
 
 
 def token_of(path: str | None) -> str | None:

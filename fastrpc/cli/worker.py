@@ -11,10 +11,12 @@ import os
 
 from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import assemble
+from fastrpc.cli._durations import waiting_time
 from fastrpc.errors import UsageError
 
 PLACES = 4
 DRAIN_SECONDS = 30.0
+DRAIN_SETTING = "FASTRPC_DRAIN_SECONDS"
 EXAMPLES = """\
   fastrpc worker my_tools.py --tasks 8
   fastrpc worker my_tools.py --database postgresql://db/tasks
@@ -23,7 +25,7 @@ EXAMPLES = """\
 
 def main(arguments: list[str]) -> int:
     """Run tasks until a signal arrives; return 0. Raises UsageError."""
-    from fastrpc.cli.serve import enter
+    from fastrpc.cli.serve import apply, enter
 
     options = parser("worker", "TARGET…", EXAMPLES)
     options.add_argument(
@@ -39,16 +41,19 @@ def main(arguments: list[str]) -> int:
     options.option("--cwd DIR", "change to the folder DIR first")
     options.option(
         "--drain-seconds N",
-        f"wait so long for running tasks at the end ({DRAIN_SECONDS:g})",
-        type=float,
-        default=DRAIN_SECONDS,
+        f"wait so long for running tasks at the end ({DRAIN_SETTING}, {DRAIN_SECONDS:g})",
+        type=waiting_time,
     )
     chosen = options.parse(arguments)
     if chosen.tasks < 1:
         raise UsageError(f"--tasks: expected a number from 1 up, got {chosen.tasks}")
     enter(chosen.cwd)
     settings = configuration(targets=chosen.targets)
-    settings.export(os.environ)
+    apply(settings)
+    drain_seconds = chosen.drain_seconds
+    if drain_seconds is None:
+        is_set = settings.origin(DRAIN_SETTING) != "default"
+        drain_seconds = settings[DRAIN_SETTING] if is_set else DRAIN_SECONDS
     from fastrpc.storage import StorageError
     from fastrpc.tasks.fleet import WorkerTransport
 
@@ -56,7 +61,7 @@ def main(arguments: list[str]) -> int:
         if chosen.database:
             _take_database(chosen.database)
         server = assemble(chosen.targets, settings, name=chosen.name)
-        server.run(transport=WorkerTransport(server, chosen.tasks), drain_seconds=chosen.drain_seconds)
+        server.run(transport=WorkerTransport(server, chosen.tasks), drain_seconds=drain_seconds)
     except StorageError as error:
         raise UsageError(str(error)) from None
     return 0

@@ -148,7 +148,7 @@ class Listening:
             except (ConnectionLost, TimeoutError, asyncio.TimeoutError):
                 continue
             except ClientError as error:
-                if isinstance(error, HttpStatusError) and (error.status >= 500 or error.status == 429):
+                if isinstance(error, HttpStatusError) and error.may_pass:
                     continue
                 break
             self.missed()

@@ -148,7 +148,8 @@ KEYS_OF_ITEMS = {"icons": "src", "arguments": "name"}
 
 def entries_of(method: str, raw: dict[str, Any], name: str, log: Callable[[str], object]) -> list[Any]:
     """Return the entries of a page of a list. Those that no client could use are left out, and members of a
-    wrong type; `log` is called with a text about both. Raises InvalidAnswer if the page has no list."""
+    wrong type, for which other clients refuse the whole list; `log` is called with a text about both. Raises
+    InvalidAnswer if the page has no list."""
     found = raw.get(name)
     if not isinstance(found, list):
         raise wrong(f"{method}: {name}", "an array", found)

@@ -303,7 +303,7 @@ class Session:
     def lost_again(self) -> ConnectionLost:
         """Return a new error for a request on a lost connection."""
         assert self.lost is not None
-        return type(self.lost)(str(self.lost), exit_code=self.lost.exit_code, stderr=self.lost.stderr)
+        return self.lost.again()
 
     async def complete(
         self, method: str, params: dict[str, Any], found: Any = None, **options: Unpack[RequestOptions]

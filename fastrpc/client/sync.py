@@ -142,8 +142,14 @@ class SyncClient(ServerFacts):
         async def following() -> Any:
             return await anext(entries, None)
 
-        while (entry := self._run(following())) is not None:
-            yield entry
+        try:
+            while (entry := self._run(following())) is not None:
+                yield entry
+        except GeneratorExit:  # the caller has left the loop: end now what follows, such as a subscription
+            ending: Any = entries
+            if self._loop is not None:
+                self._run(ending.aclose())
+            raise
 
     if TYPE_CHECKING:
 

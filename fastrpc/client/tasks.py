@@ -342,15 +342,14 @@ class RemoteTask(TaskFacts):
         if isinstance(error, ConnectionLost):
             return client._is_wanted and (client._session.lost is None or client._restart)
         if isinstance(error, HttpStatusError):
-            return error.status >= 500 or error.status == 429
+            return error.may_pass
         return isinstance(error, RemoteError) and error.code == Overloaded.code
 
     def _named(self, error: ClientError) -> ClientError:
         """Return the error of a lost connection with the id of the task, which may be taken up again."""
         if not isinstance(error, ConnectionLost):
             return error
-        text = f"waiting for the task {excerpt(self.id)}: {error}"
-        return type(error)(text, exit_code=error.exit_code, stderr=error.stderr)
+        return error.again(f"waiting for the task {excerpt(self.id)}: ")
 
     def _late(self) -> RequestTimeout:
         return RequestTimeout(f"the task {excerpt(self.id)} has not ended within the time limit")

@@ -43,7 +43,8 @@ OF_EDITORS = (
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:
-    """Return a text with its variables replaced. Raises InvalidConfig for what has no value."""
+    """Return a text with its variables replaced. Raises InvalidConfig for a variable without a value, and for
+    what is no variable: a brace that is not closed, or too deep a nesting."""
     return _VariableReader(text, known).read() if "$" in text or "{" in text else text
 
 

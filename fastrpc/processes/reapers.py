@@ -111,12 +111,12 @@ class Reaper:
         """Send a request. Return False if the reaper has ended."""
         if self.socket is None:
             return False
-        file = anonymous_file(payload) if len(payload) > INLINE_LIMIT else -1
-        if file >= 0:
-            flags |= IN_FILE
+        in_file = len(payload) > INLINE_LIMIT
+        frame = REQUEST.pack(kind, flags | IN_FILE if in_file else flags, len(payload), *counts, grace_ms)
+        file = anonymous_file(payload) if in_file else -1
+        if in_file:
             descriptors = (*descriptors, file)
-        frame = REQUEST.pack(kind, flags, len(payload), *counts, grace_ms)
-        if file < 0:
+        else:
             frame += payload
         try:
             sent = socket.send_fds(self.socket, [frame], list(descriptors)) if descriptors else 0
@@ -306,8 +306,12 @@ def anonymous_file(data: bytes) -> int:
 
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    write_all(descriptor, data)
-    os.lseek(descriptor, 0, os.SEEK_SET)
+    try:
+        write_all(descriptor, data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    except BaseException:  # no memory is left, for example
+        os.close(descriptor)
+        raise
     return descriptor
 
 

@@ -7,8 +7,6 @@ contradict.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from fastrpc._core.value_types import (
     AnyValue,
     Bounded,
@@ -112,7 +110,7 @@ class _TypeReader:
             return _BY_NAME[name]
         if name in _WRITTEN and getattr(described, "tz", None) is None:
             module, kind = _WRITTEN[name]
-            return _converted(getattr(import_module(module), kind))
+            return _converted(getattr(__import__(module), kind))
         read = getattr(self, "_" + name, None)
         found: ValueType | None = None if read is None else read(described)
         return found

@@ -63,13 +63,14 @@ async def _locked_terminal() -> AsyncIterator[None]:
         try:
             session = os.open(f"/proc/{os.getsid(0)}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
-            yield
-            return
+            session = -1
         try:
-            await _lock_session(session)
+            if session >= 0:
+                await _lock_session(session)
             yield
         finally:
-            os.close(session)
+            if session >= 0:
+                os.close(session)
 
 
 async def _lock_session(session: int) -> None:

@@ -106,7 +106,8 @@ async def end(transport: Transport, connections: Connections, shutdown: Shutdown
     try:
         if shutdown.announce is not None and not shutdown.hurried.is_set():
             shutdown.announce()
-            await drained(asyncio.sleep(shutdown.notice_seconds), None, shutdown.hurried.wait())
+            # The transport goes on as before: `wait_closed` may do some of its work, such as a timer.
+            await drained(transport.wait_closed(), shutdown.notice_seconds, shutdown.hurried.wait())
         await transport.stop_accepting()
         connections.end_listening()
         if not shutdown.hurried.is_set():

@@ -514,6 +514,15 @@ def test_the_client_without_a_loop_has_the_same(shop: Shop, version: str) -> Non
                 client.tasks()
 
 
+def test_leaving_the_changes_of_a_task_ends_their_subscription(shop: Shop) -> None:
+    with Client.sync(shop.target, version=STATELESS) as client:
+        task = client.call_tool("build", {"go": shop.go}, task=True)
+        shop.let_go()
+        for _ in task:
+            break
+        assert client._client._session.listening == []
+
+
 def test_a_server_in_memory_is_used_in_one_event_loop_after_the_other(shop: Shop) -> None:
     async def leave_one_running() -> str:
         async with shop.client() as client:

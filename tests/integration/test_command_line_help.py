@@ -160,6 +160,8 @@ def test_the_help_of_every_command_has_one_form(place, command):
             "--drain-seconds: expected a number of seconds, 0 or more, got 'soon'",
         ),
         (["serve", "--drain-seconds=nan"], "--drain-seconds: expected a number of seconds"),
+        (["worker", "words.py", "--drain-seconds=nan"], "--drain-seconds: expected a number of seconds"),
+        (["worker", "words.py", "--drain-seconds=-5"], "--drain-seconds: expected a number of seconds"),
         (["serve", "--max-in-flight", "0"], "--max-in-flight: expected a whole number from 1 up"),
         (["serve", "--log-level", "loud"], "--log-level: expected one of debug"),
         (["serve", "--cwd", "/no/such/folder"], "--cwd /no/such/folder: No such file or directory"),

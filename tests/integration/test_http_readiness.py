@@ -96,6 +96,17 @@ def test_the_notice_ends_by_itself_and_calls_still_have_their_time(folder: Path)
         assert server.wait() == 0
 
 
+def test_the_date_goes_on_during_the_notice(folder: Path) -> None:
+    with serve(folder, *LONG) as server:
+        server.kill()
+        eventually(lambda: status(server) == 503)
+        first = probe(server, "/healthz").headers["date"]
+        eventually(lambda: probe(server, "/healthz").headers["date"] != first)
+        assert probe(server, "/healthz").headers["connection"] == "close"
+        server.kill()
+        assert server.wait() == 0
+
+
 def test_a_connection_is_closed_after_its_next_answer(folder: Path) -> None:
     """Otherwise a proxy would send a request on a connection that is being closed."""
     message, headers = stateless_request("tools/call", {"name": "echo", "arguments": {"text": "hello"}})

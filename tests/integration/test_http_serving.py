@@ -213,6 +213,28 @@ def test_options_that_do_not_fit_are_one_line_and_exit_code_2(
     assert said in mistake(folder, "tools.py", *options)
 
 
+LATE = """
+from fastrpc import tool
+
+@tool
+def one() -> int:
+    return 1
+
+def attach(server):
+    def late():
+        @tool
+        def two(*many: int) -> int:
+            return 2
+        yield two
+    server.load_tools_later(late)
+"""
+
+
+def test_a_tool_that_a_module_attaches_late_is_checked_before_the_server_serves(folder: Any) -> None:
+    (folder / "attaching.py").write_text(LATE)
+    assert "two (attaching.py, line 11): takes *args" in mistake(folder, "attaching", *LOCAL)
+
+
 @pytest.mark.parametrize(
     ("options", "environ", "said"),
     [

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fastrpc import signed_texts
+from fastrpc import Server, signed_texts
 from fastrpc.errors import UsageError
 from fastrpc.signed_texts import LONGEST_FILE, TextKeys, configured, keys_of
 
@@ -50,6 +50,18 @@ def test_keys_of_a_file_come_after_those_of_the_variable(tmp_path: Path) -> None
     assert all(opens(keys, signed_by(key)) for key in (ONE, TWO, THREE))
     assert keys.signed("test", "alice", "payload") == signed_by(ONE)
     assert configured("", path).signed("test", "alice", "payload") == signed_by(TWO)
+
+
+@pytest.mark.parametrize("text", [",", " ", " ,, "])
+def test_separators_alone_are_no_keys(text: str) -> None:
+    with pytest.raises(UsageError, match="FASTRPC_SECRET: there is no key"):
+        configured(text)
+
+
+def test_an_application_is_not_made_with_keys_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTRPC_SECRET_FILE", "/no/such/file")
+    with pytest.raises(UsageError, match="FASTRPC_SECRET_FILE: cannot read"):
+        Server("keys").asgi(auth=None)
 
 
 def test_without_keys_one_is_random_and_not_shared() -> None:

@@ -236,11 +236,11 @@ class AuditLog:
 
     def _lose(self, now: int, reason: str, records: int = 1) -> str:
         """Count records that will not be written. The lock is held."""
-        gap, time = self._gap, rfc3339(now)
+        gap = self._gap
         if not gap:
-            gap.update(lost=0, reason=reason, since=time)
+            gap.update(lost=0, reason=reason, since=now)
         gap["lost"] += records
-        gap["until"] = time
+        gap["until"] = now
         self._all_lost += records
         return reason
 
@@ -374,7 +374,8 @@ class AuditLog:
     def _state_lost(self) -> None:
         """Have the log state, after all accepted records, how many are missing. The lock is held."""
         if self._gap:
-            self._gaps.append(self._gap)
+            since, until = rfc3339(self._gap["since"]), rfc3339(self._gap["until"])
+            self._gaps.append({**self._gap, "since": since, "until": until})
             self._gap = {}
 
     def _sleep(self, seconds: float) -> None:

@@ -56,7 +56,9 @@ class EndpointFront:
         self._app = app
         self._endpoints = endpoints
         self._patterns = [
-            (re.compile(re.escape(path).replace(r"\*", "[^/]+")), each) for path, each in endpoints.items()
+            (re.compile(re.escape(path).replace(r"\*", "[^/]+")), each)
+            for path, each in endpoints.items()
+            if "*" in path
         ]
         self._answering: set[asyncio.Task[bytes]] = set()
 
