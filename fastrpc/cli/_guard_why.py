@@ -6,17 +6,14 @@ With a policy's file it reports what has changed since the call. Reads the audit
 from __future__ import annotations
 
 import json
+from argparse import Namespace
+from typing import Any
 
 from fastrpc.cli import audit
 from fastrpc.cli._catalogue import print_json
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.terminal.text import plain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from typing import Any
 
 
 def why(chosen: Namespace) -> int:

@@ -118,7 +118,6 @@ class SyncClient(ServerFacts):
             loop.close()
 
     def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine of the client to its end."""
         with self._lock:
             loop = self._loop
             if loop is None:

@@ -174,9 +174,10 @@ def _field(name: str, schema: Schema, values: dict[str, Any], annotation: Any) -
     if {choice.get("type") for choice in schema.get("anyOf", ())} == {"integer", "number"}:
         return {"type": "number", **{key: value for key, value in schema.items() if key != "anyOf"}}
     if kind not in _PLAIN_TYPES:
+        nouns = {"object": "an object", "array": "an array"}
         raise DefinitionError(
             f"{name}: a form holds texts, numbers, yes or no, and choices (a Literal, an Enum, a list of "
-            f"either), not {_noun(schema)}"
+            f"either), not {nouns.get(str(schema.get('type')), 'a value of any other kind')}"
         )
     if "format" in schema and schema["format"] not in FORMATS:
         return {key: value for key, value in schema.items() if key != "format"}
@@ -227,11 +228,6 @@ def _without_null(schema: Schema) -> Schema:
     others = [choice for choice in choices if choice != {"type": "null"}]
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
     return {**others[0], **rest} if len(others) == 1 else {"anyOf": others, **rest}
-
-
-def _noun(schema: Schema) -> str:
-    kind = schema.get("type")
-    return {"object": "an object", "array": "an array"}.get(str(kind), "a value of any other kind")
 
 
 # -------------------------------------------------------------------------------- forms of schemas

@@ -253,8 +253,8 @@ def plain_check_of(tool: Tool) -> Callable[[Any], bool] | None:
     signature = tool.signature
     if signature.output_schema is None:
         if tool.style.structures_objects:
-            return _is_no_object
-        return _is_undivided if tool.style.block_per_item else None
+            return lambda value: not isinstance(value, dict)
+        return (lambda value: not isinstance(value, (list, tuple))) if tool.style.block_per_item else None
     if signature.result_converter.kind in GLANCED_AT:
         return None
     from fastrpc.engine.output_validation import plain_check
@@ -324,14 +324,6 @@ def _holds_content(values: Sequence[Any]) -> bool:
         elif not isinstance(part, str):
             return False
     return found
-
-
-def _is_no_object(value: Any) -> bool:
-    return not isinstance(value, dict)
-
-
-def _is_undivided(value: Any) -> bool:
-    return not isinstance(value, (list, tuple))
 
 
 def _items(values: Sequence[Any]) -> list[Any]:

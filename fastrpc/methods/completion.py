@@ -42,7 +42,9 @@ def wanted(request: Request, runtime: Runtime, entry: Any) -> tuple[Plan | None,
     argument = _object(params, "argument")
     name = text_member(argument, "name", "argument.name")
     value = text_member(argument, "value", "argument.value")
-    others = _others(params) if request.version in COMPLETION_CONTEXT else {}
+    others: dict[str, str] = {}  # the arguments that the client has values for already
+    if request.version in COMPLETION_CONTEXT and "context" in params:
+        others = texts_member(_object(params, "context"), "arguments", "context.arguments")
     parameter = _parameter(entry, name)
     completion = runtime.registries.completions.get(key_of(entry.key, name))
     if completion is None:
@@ -82,12 +84,6 @@ def _object(params: dict[str, Any], name: str) -> dict[str, Any]:
         got = f"expected an object, got {shorten(value)}" if name in params else "missing, expected an object"
         raise InvalidParams(f"{name}: {got}")
     return value
-
-
-def _others(params: dict[str, Any]) -> dict[str, str]:
-    """Return the arguments that the client has values for already."""
-    context = _object(params, "context") if "context" in params else {}
-    return texts_member(context, "arguments", "context.arguments")
 
 
 def _parameter(entry: Any, name: str) -> Parameter:

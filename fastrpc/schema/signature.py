@@ -179,15 +179,6 @@ class Signature:
         """Return a result as a JSON value: dataclasses, models, enums and so on become plain values."""
         return self.result_converter.to_json(value)
 
-    def check_output(self, value: Any) -> None:
-        """Raise TypeError if `value`, a JSON value from `to_json`, does not match `output_schema`."""
-        try:
-            self.result_converter.accept(value, False)
-        except Mismatch as mismatch:
-            raise TypeError(
-                f"the tool returned a value that its annotation does not allow: {mismatch.of('result')}"
-            ) from None
-
 
 # -------------------------------------------------------------------------- facts about a function
 

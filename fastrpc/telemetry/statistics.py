@@ -130,7 +130,6 @@ class Statistics:
         return row
 
     def _shared_row(self, kind: str, name: str) -> Row:
-        """Return a row that many names share."""
         row = self._rows.get((kind, name))
         if row is None:
             row = self._rows[kind, name] = Row()

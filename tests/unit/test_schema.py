@@ -588,11 +588,13 @@ def test_results_that_are_objects_have_their_own_schema():
 def test_results_become_json_values_that_keep_their_promise(annotation, value, result):
     signature = returning(annotation)
     assert signature.to_json(value) == result
-    signature.check_output(result)
+    signature.result_converter.accept(result, False)
 
 
 def test_a_result_that_breaks_its_promise_is_distinguished():
-    with pytest.raises(TypeError, match=r"result: expected integer, got \"5\""):
-        returning(int).check_output("5")
-    with pytest.raises(TypeError, match=r"\$\.result\.name: required, missing"):
-        returning(Person).check_output({})
+    with pytest.raises(Mismatch) as caught:
+        returning(int).result_converter.accept("5", False)
+    assert caught.value.of("result") == 'result: expected integer, got "5"'
+    with pytest.raises(Mismatch) as caught:
+        returning(Person).result_converter.accept({}, False)
+    assert caught.value.of("result") == "$.result.name: required, missing"

@@ -11,7 +11,6 @@ import errno
 import os
 
 from fastrpc.guard.audit import private_folder
-from fastrpc.regular_files import open_regular
 
 FILE = "checkpoints.jsonl"
 
@@ -25,20 +24,12 @@ class FolderTarget:
 
     def send(self, line: bytes) -> None:
         """Append a checkpoint. Raises OSError."""
-        directory = private_folder.opened(self.folder)
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-            descriptor = open_regular(FILE, flags, follow=False, dir_fd=directory)
-            try:
-                size = os.fstat(descriptor).st_size
-                is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-                data = b"\n" * is_torn + line + b"\n"
-                if os.write(descriptor, data) != len(data):
-                    raise OSError(errno.ENOSPC, "only a part of the line could be written", FILE)
-                os.fsync(descriptor)
-                if not size:
-                    private_folder.sync(directory)
-            finally:
-                os.close(descriptor)
-        finally:
-            os.close(directory)
+        with private_folder.log_in(self.folder, FILE) as (directory, descriptor):
+            size = os.fstat(descriptor).st_size
+            is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            data = b"\n" * is_torn + line + b"\n"
+            if os.write(descriptor, data) != len(data):
+                raise OSError(errno.ENOSPC, "only a part of the line could be written", FILE)
+            os.fsync(descriptor)
+            if not size:
+                private_folder.sync(directory)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from fastrpc.regular_files import is_trusted
+from fastrpc.regular_files import is_trusted, open_regular
 
 
 def opened(path: str) -> int:
@@ -32,6 +34,21 @@ def opened(path: str) -> int:
         os.close(descriptor)
         raise OSError(errno.EPERM, reason, path)
     return descriptor
+
+
+@contextmanager
+def log_in(path: str, name: str) -> Iterator[tuple[int, int]]:
+    """Yield the descriptors of a folder, as `opened` returns it, and of a file in it that is appended to.
+    Raises OSError."""
+    directory = opened(path)
+    try:
+        descriptor = open_regular(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, follow=False, dir_fd=directory)
+        try:
+            yield directory, descriptor
+        finally:
+            os.close(descriptor)
+    finally:
+        os.close(directory)
 
 
 def sync(descriptor: int) -> None:

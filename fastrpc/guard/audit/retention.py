@@ -22,7 +22,6 @@ from fastrpc.guard.audit import private_folder, segments
 from fastrpc.guard.audit.chain import signed
 from fastrpc.guard.audit.records import rfc3339
 from fastrpc.guard.audit.signing import Signer
-from fastrpc.regular_files import open_regular
 
 FILE = "dropped.jsonl"
 DAY_SECONDS = 86400
@@ -55,24 +54,16 @@ class Retention:
 
     def apply(self, in_use: str = "") -> list[str]:
         """Drop old segments; return their names. Raises OSError."""
-        directory = private_folder.opened(self._path)
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-            descriptor = open_regular(FILE, flags, follow=False, dir_fd=directory)
+        with private_folder.log_in(self._path, FILE) as (directory, descriptor):
             try:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return []  # another process does it
-                return [
-                    name.file
-                    for name, why in self._surplus()
-                    if self._drop(name, why, descriptor, directory, in_use)
-                ]
-            finally:
-                os.close(descriptor)
-        finally:
-            os.close(directory)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return []  # another process does it
+            return [
+                name.file
+                for name, why in self._surplus()
+                if self._drop(name, why, descriptor, directory, in_use)
+            ]
 
     def _surplus(self) -> list[tuple[segments.SegmentName, str]]:
         """Return the segments to drop, the oldest first, each with the reason."""
