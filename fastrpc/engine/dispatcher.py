@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
     from fastrpc.engine.batches import Batch
-    from fastrpc.engine.ports import MethodProtocol
+    from fastrpc.engine.ports import MethodProtocol, TaskOfCall
     from fastrpc.engine.runtime import Runtime
 
 
@@ -60,6 +60,8 @@ class Dispatcher:
     responses_type = ResponseWriter
     makes_tasks = True
     """Whether calls may become tasks; not those that tasks make (`fastrpc.tasks.self_call`)."""
+    task: TaskOfCall | None = None
+    """What a guard has to notify while the call waits for an approval, for a connection of a task."""
 
     def __init__(self, runtime: Runtime, connection: Connection, main: Dispatcher | None = None) -> None:
         self.runtime: Runtime = runtime

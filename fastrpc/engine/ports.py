@@ -93,6 +93,7 @@ class NotifiedDispatcher(Protocol):
     session: Any
     makes_tasks: bool
     """Whether it is a client's: the calls of tasks have connections, too."""
+    task: TaskOfCall | None
 
     @property
     def outbound(self) -> MessageSender: ...
@@ -136,6 +137,25 @@ class ApprovalGates(Protocol):
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
         """Return whether it was approved, by whom, and the comment, the last two "" if the time is over."""
+
+    async def over(self, ids: list[str]) -> list[str]:
+        """Return those of some approvals that no longer wait for a decision."""
+
+    async def withdraw(self, approval_id: str, why: str) -> None:
+        """Make an approval void, unless a call has used it."""
+
+
+class TaskOfCall(Protocol):
+    """The task that a call belongs to, or may become: see `fastrpc.tasks.run`."""
+
+    approval: str
+    """The approval for which the call waited in the process that had the task before."""
+
+    async def waits(self, approval: str, message: str, *, is_held: bool) -> bool:
+        """The call waits for an approval; it becomes a task now if it `is_held`. Return whether it is one."""
+
+    async def claim(self) -> bool:
+        """The function begins. False: it must not begin here. Raises StorageError."""
 
 
 class RequestWrapper(Protocol):

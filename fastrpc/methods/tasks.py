@@ -24,6 +24,7 @@ from fastrpc.errors import (
 from fastrpc.json_encoding import to_json
 from fastrpc.methods.subscriptions import send
 from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor
+from fastrpc.protocol.refusal_codes import code_in_session
 from fastrpc.protocol.versions import SERVER_KEY, STATELESS, TASKS, TASKS_EXTENSION
 from fastrpc.tasks.record import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED
 
@@ -222,7 +223,9 @@ async def result(dispatcher: Dispatcher, request: Request) -> bytes:
     if record.state == CANCELLED:
         raise InvalidParams(f"taskId: the task {excerpt(record.id)} was cancelled")
     if record.error:
-        raise _error_of(loads(record.error))
+        error = _error_of(loads(record.error))
+        error.code = code_in_session(error.code, error.data)
+        raise error
     return to_json(_session_result(loads(record.result), record.id))
 
 

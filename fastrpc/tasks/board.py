@@ -159,7 +159,15 @@ class TaskBoard:
             if run is not None:
                 run.cancel()
             self._announce(id, owner)
+            await self._withdraw(id)
         return done
+
+    async def _withdraw(self, id: str) -> None:
+        """Withdraw the approval that a cancelled task waited for."""
+        gates = self.server.runtime.gates
+        approval = "" if gates is None else await self._rows.do(store.approval_of, id)
+        if approval:
+            await self._rows.logged(gates.withdraw(approval, "its task was cancelled"))
 
     async def fail(self, record: TaskRecord, problem: str) -> None:
         """Fail a task whose questions get no answer."""
@@ -174,10 +182,24 @@ class TaskBoard:
         text = dumps(run.params, ensure_ascii=False, separators=(",", ":"))
         if len(text) > store.PARAMS_LIMIT:
             raise store.ParamsTooLong(len(text))
-        run.record = record = run.record._replace(params=text, message=run.message[: store.MESSAGE_LIMIT])
+        run.record = record = run.record._replace(
+            params=text, message=run.message[: store.MESSAGE_LIMIT], approval=run.approval
+        )
         await self._rows.do(store.create, record)
         if record.worker:
             self._runs[record.id] = run
+
+    async def wait(self, run: TaskRun) -> None:
+        """Have it written for which approval a run waits. Without it, nobody takes the task over."""
+        run.record = record = run.record._replace(approval=run.approval)
+        values = record.id, self.worker, run.approval, run.message, time.time()
+        await self._rows.logged(self._rows.do(store.wait, *values))
+        self._announce(record.id, record.owner)
+
+    async def claim(self, run: TaskRun) -> bool:
+        """Have it written that a run that has waited for an approval begins. Raises StorageError."""
+        run.record = record = run.record._replace(approval="")
+        return await self._rows.do(store.claim, record.id, self.worker, time.time())
 
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Have it written how a run has ended."""
@@ -298,12 +320,26 @@ class TaskBoard:
         for record in await self._rows.do(
             store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE
         ):
-            if record.idempotent:
+            if record.idempotent or record.approval:
                 self._resume(record)
             else:
                 error = dumps({"code": InternalError.code, "message": LOST})
                 await self._rows.do(store.end, record.id, self.worker, FAILED, time.time(), error=error)
                 self._announce(record.id, record.owner)
+
+        if self.server.runtime.gates is not None:
+            await self._proceed(now)
+
+    async def _proceed(self, now: float) -> None:
+        """Run the calls whose clients have been asked to approve them, and others have, or no one in time."""
+        asked = await self._rows.do(store.asked_about_approvals, self.server.name)
+        over = set(await self.server.runtime.gates.over([approval for _, approval in asked])) if asked else ()
+        for id, approval in asked:
+            if approval in over:
+                until = now + LEASE_SECONDS
+                record = await self._rows.do(store.proceed, id, approval, self.worker, until, now)
+                if record is not None:
+                    self._resume(record)
 
     def _resume(self, record: TaskRecord) -> None:
         """Run a task's call again, with the answers to its questions if it has asked some."""
@@ -311,8 +347,10 @@ class TaskBoard:
         if record.request_state:
             params["inputResponses"] = store.answers_of(record).responses
             params["requestState"] = renewed(self.server.runtime, record.owner, record.request_state)
-        record = record._replace(state=WORKING, worker=self.worker, questions="", answers="")
+        approval = record.approval
+        record = record._replace(state=WORKING, worker=self.worker, questions="", answers="", approval="")
         run = self._runs[record.id] = TaskRun(self, record, params)
+        run.approval = approval
         run.begin()
 
     # --- changes ----------------------------------------------------------------------------------------

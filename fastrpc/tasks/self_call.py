@@ -82,6 +82,7 @@ class SelfCall:
     def _connect(self) -> Connection:
         dispatcher = self._server.connect()
         dispatcher.makes_tasks = False
+        dispatcher.task = self._listener
         connection: Connection = dispatcher.connection
         return connection
 

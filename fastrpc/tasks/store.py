@@ -105,6 +105,17 @@ def set_message(connection: Connection, id: str, worker: str, message: str, now:
     return _change(connection, _is_held(id, worker), now, message=message[:MESSAGE_LIMIT])
 
 
+def wait(connection: Connection, id: str, worker: str, approval: str, message: str, now: float) -> bool:
+    """Store that the call waits for an approval, so that any process may begin it again."""
+    values = {"approval": approval, "message": message[:MESSAGE_LIMIT]}
+    return _change(connection, _is_held(id, worker), now, **values)
+
+
+def claim(connection: Connection, id: str, worker: str, now: float) -> bool:
+    """Store that the call begins in this process. False: the task has ended, or another worker has it now."""
+    return _change(connection, _is_held(id, worker), now, approval="")
+
+
 def ask(
     connection: Connection, id: str, worker: str, questions: dict[str, Any], request_state: str, now: float
 ) -> bool:
@@ -187,12 +198,15 @@ def queue(connection: Connection, id: str, worker: str) -> None:
 
 
 def _taken(connection: Connection, wanted: Select[Any], worker: str, until: float) -> list[TaskRecord]:
-    """Give a worker the tasks with the ids that a query finds and no other process is taking; return them."""
+    """Give a worker the tasks with the ids that a query finds and no other process is taking; return them,
+    with the approvals for which they waited so far."""
     ids = [row[0] for row in connection.execute(wanted.with_for_update(skip_locked=True))]
     if not ids:
         return []
-    _change_lease(connection, tasks.c.id.in_(ids), worker, until, runs=tasks.c.runs + 1)
-    return [TaskRecord(*row) for row in connection.execute(select(*COLUMNS).where(tasks.c.id.in_(ids)))]
+    chosen = tasks.c.id.in_(ids)
+    found = [TaskRecord(*row) for row in connection.execute(select(*COLUMNS).where(chosen))]
+    _change_lease(connection, chosen, worker, until, runs=tasks.c.runs + 1, approval="")
+    return [row._replace(worker=worker, lease_until=until, runs=row.runs + 1) for row in found]
 
 
 def _change_lease(
@@ -226,7 +240,7 @@ def answer(
             answers.responses[answers.keys[key]] = response
     values: dict[str, Any] = {"questions": _json(questions), "answers": _json(answers)}
     if not questions:
-        values.update(state=WORKING, worker=worker, lease_until=until, runs=tasks.c.runs + 1)
+        values.update(state=WORKING, worker=worker, lease_until=until, runs=tasks.c.runs + 1, approval="")
     _change(connection, tasks.c.id == id, now, **values)
     return None if questions else row._replace(answers=values["answers"])
 
@@ -237,6 +251,15 @@ def cancel(connection: Connection, id: str, owner: str, now: float) -> bool:
     return _change(connection, mine, now, state=CANCELLED, **_OVER)
 
 
+def approval_of(connection: Connection, id: str) -> str:
+    """Return the approval for which a task waited when it was cancelled, unless others wait for it, too."""
+    approval = connection.execute(select(tasks.c.approval).where(tasks.c.id == id)).scalar_one_or_none()
+    others = and_(tasks.c.approval == approval, tasks.c.id != id, tasks.c.state.in_(OPEN))
+    if not approval or connection.execute(select(tasks.c.id).where(others).limit(1)).first() is not None:
+        return ""
+    return str(approval)
+
+
 # --- by anyone ------------------------------------------------------------------------------------------
 
 
@@ -244,6 +267,24 @@ def remove_expired(connection: Connection, now: float) -> int:
     """Delete tasks whose time to live is over, open ones too, and return how many."""
     ids = select(tasks.c.id).where(tasks.c.expires_at <= now).limit(REMOVED_AT_ONCE)
     return connection.execute(delete(tasks).where(tasks.c.id.in_(ids))).rowcount
+
+
+def asked_about_approvals(connection: Connection, server: str) -> list[tuple[str, str]]:
+    """Return the ids of tasks whose clients have been asked to approve the call, with their approvals."""
+    asked = and_(tasks.c.state == INPUT_REQUIRED, tasks.c.server == server, tasks.c.approval != "")
+    return [(row[0], row[1]) for row in connection.execute(select(tasks.c.id, tasks.c.approval).where(asked))]
+
+
+def proceed(
+    connection: Connection, id: str, approval: str, worker: str, until: float, now: float
+) -> TaskRecord | None:
+    """Give a task to a worker whose approval is over although its client has not answered; return it."""
+    asked = and_(tasks.c.id == id, tasks.c.state == INPUT_REQUIRED, tasks.c.approval == approval)
+    row = _locked(connection, asked)
+    if row is not None:
+        values = {"state": WORKING, "worker": worker, "lease_until": until, "questions": "", "approval": ""}
+        _change(connection, tasks.c.id == id, now, runs=tasks.c.runs + 1, **values)
+    return row
 
 
 def ended_among(connection: Connection, ids: list[str], worker: str) -> list[str]:

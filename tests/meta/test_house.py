@@ -61,6 +61,7 @@ LAYERS = {
     "fastrpc._core.value_types": 0,
     "fastrpc.protocol": 0,
     "fastrpc.protocol.versions": 0,
+    "fastrpc.protocol.refusal_codes": 0,
     "fastrpc.callers": 1,
     "fastrpc.command_line": 1,
     "fastrpc.content": 1,
@@ -206,6 +207,7 @@ LAYERS = {
     "fastrpc.tasks.record": 2,  # no I/O: what both wires show of a task
     "fastrpc.tasks.migrations": 70,
     "fastrpc.tasks.migrations.t0001_tasks": 70,
+    "fastrpc.tasks.migrations.t0002_approvals": 70,
     **numbered("fastrpc.tool_processes", 74),
     "fastrpc.tool_processes.child": 76,
     "fastrpc.assembly": 75,
