@@ -43,8 +43,9 @@ class ServerDescription:
             found["prompts"] = {"listChanged": True}
         if self.has_completions:
             found["completions"] = {}
-        if self.has_tasks:
+        if self._has_task_tools:
             found["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+        if self.has_tasks:
             found["extensions"] = {**(self.extensions or {}), TASKS_EXTENSION: {}}
         return known("ServerCapabilities", found, version)
 
@@ -54,7 +55,11 @@ class ServerDescription:
 
     @property
     def has_tasks(self) -> bool:
-        """Whether the calls of some tool may become tasks."""
+        """Whether calls may become tasks: those of some tools, or those that wait for an approval."""
+        return self._state.makes_tasks_of_approvals or self._has_task_tools
+
+    @property
+    def _has_task_tools(self) -> bool:
         return any(tool.task is not None for tool in self._state.registries.tools)
 
     @property

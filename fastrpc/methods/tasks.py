@@ -135,11 +135,18 @@ class _WaitingCall(_LateAnswer):
             message = {**message, "params": {**message["params"], "progressToken": token}}
         self.dispatcher.outbound.send(message)
 
+    def answer(self, result: bytes) -> None:
+        """Answer without a record: the call that was made for this request has one, and budgets and the audit
+        would count it twice."""
+        write = self.dispatcher.responses.put_result
+        self._end(lambda request, result: write(request.id, result, request.batch), result)
+
     def call_returned(self, result: str) -> None:
         self.answer(result.encode())
 
     def call_refused(self, error: str) -> None:
-        self.refuse(_error_of(loads(error)))
+        write = self.dispatcher.responses.put_error
+        self._end(lambda request, error: write(request.id, error, request.batch), _error_of(loads(error)))
 
     def became_task(self, record: TaskRecord) -> None:
         if self.request.version == STATELESS:

@@ -14,7 +14,7 @@ import pytest
 from support.guarded_folder import variables
 from support.http_server import FASTRPC
 from support.stdio import Process, serve
-from support.task_client import SESSION, TaskClient
+from support.task_client import EXTENSION, SESSION, TaskClient
 from support.task_host import TaskHost
 from support.waiting import SECONDS, eventually
 
@@ -41,9 +41,10 @@ class Shop:
     """A guarded server in memory, and the database of its approvals."""
 
     def __init__(
-        self, folder: Path, timeout: float = 100, approvers: str = '["os:grace", "os:linus"]'
+        self, folder: Path, timeout: float = 100, approvers: str = '["os:grace", "os:linus"]', more: str = ""
     ) -> None:
-        (folder / "guard.toml").write_text(GUARD.format(timeout=timeout, approvers=approvers))
+        guard = GUARD.format(timeout=timeout, approvers=approvers)
+        (folder / "guard.toml").write_text(guard.replace("[approvals]", f"{more}\n[approvals]"))
         self.ran: list[str] = []
         app = Server("shop", version="1")
 
@@ -258,6 +259,61 @@ def test_a_client_without_tasks_is_held_and_calls_again_as_before(tmp_path: Path
         client.close()
 
     converse(shop, talk)
+
+
+def test_a_call_of_any_tool_is_a_task_while_it_waits_for_an_approval(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+
+    async def talk() -> None:
+        client = TaskClient(shop.app, forms=False)
+        described = await client.result("server/discover")
+        assert EXTENSION in described["capabilities"]["extensions"]
+        id = await client.task("plain", place="x")
+        approval = shop.only()
+        assert approval.id in (await client.get(id))["statusMessage"]
+        assert shop.ran == []
+        shop.decide()
+        assert (await outcome(client, id))["content"][0]["text"] == "wiped x plainly"
+        assert shop.ran == ["x"]
+        assert shop.only("used").id == approval.id
+        client.close()
+
+    converse(shop, talk)
+
+
+@pytest.mark.parametrize("tool", ["wipe", "plain"])
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ('tool_rates = {{ "{}" = "3/hour" }}', "rate_limit"),
+        ('tool_budgets = {{ "{}" = ["3 calls/day"] }}', "budget"),
+    ],
+)
+def test_a_task_is_counted_once_and_has_one_record(
+    tmp_path: Path, tool: str, limits: str, reason: str
+) -> None:
+    shop = Shop(tmp_path, more=limits.format(tool))
+    records: list[Any] = []
+    shop.app.observe(records.extend)
+
+    async def talk() -> None:
+        client = TaskClient(shop.app, forms=False)
+        for number in range(3):
+            id = await client.task(tool, place=str(number))
+            shop.decide()
+            await outcome(client, id)
+        if reason == "budget":  # it is counted when the call begins
+            id = await client.task(tool, place="4")
+            shop.decide()
+            assert (await outcome(client, id))["data"]["reason"] == "budget"
+        else:
+            refused = await client.error("tools/call", {"name": tool, "arguments": {"place": "4"}})
+            assert refused["data"]["reason"] == reason
+        assert shop.ran == ["0", "1", "2"]
+        client.close()
+
+    converse(shop, talk)
+    eventually(lambda: [each.outcome for each in records] == ["ok", "ok", "ok", "refused"])
 
 
 # --- the end of the server ------------------------------------------------------------------------------

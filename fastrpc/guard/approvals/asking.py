@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from fastrpc.callers import Caller, current_user
+from fastrpc.engine.call import BecomesTask
 from fastrpc.errors import ToolError
 from fastrpc.guard.approvals import at_terminal, extra_params, form
 from fastrpc.guard.approvals.binding import Binding
@@ -32,6 +33,7 @@ from fastrpc.guard.refusals import (
     ApprovalTimedOut,
     TooManyApprovals,
 )
+from fastrpc.protocol.versions import STATELESS, TASKS_EXTENSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,6 +129,16 @@ class CallToApprove:
         """The task that the call belongs to, or may become."""
         request = self._request
         return None if request is None else request.dispatcher.task
+
+    @property
+    def may_become_task(self) -> bool:
+        """Whether the client accepts a task for a call of a tool without the option for it."""
+        request = self._request
+        if request is None or self.call.kind != "tool" or self.version != STATELESS:
+            return False
+        dispatcher, extensions = request.dispatcher, request.client_capabilities.get("extensions")
+        accepts = isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
+        return accepts and dispatcher.makes_tasks and dispatcher.runtime.makes_tasks_of_approvals
 
     async def claim(self) -> None:
         """Have the call's task begin its function in this process only. Raises ApprovalRejected."""
@@ -244,8 +256,8 @@ class Approvals:
 
     @staticmethod
     async def _still_waits(watcher: ApprovalWatcher, asked: CallToApprove, approval_id: str) -> None:
-        """Raise ApprovalTimedOut or ApprovalRejected if the approval that a task waited for before, in another
-        process or while its client was asked, has expired or was rejected: the task asks for no other one."""
+        """Raise ApprovalTimedOut or ApprovalRejected if the approval that a task waited for before, in
+        another process or while its client was asked, has expired or was rejected."""
         from fastrpc.guard.approvals.store import UnknownApproval
 
         try:
@@ -344,7 +356,10 @@ class Approvals:
     async def _held(
         self, watcher: ApprovalWatcher, asked: CallToApprove, approval: Approval, left: float
     ) -> None:
-        """Hold the call. Raises ApprovalPending before its client gives up: it has to call again."""
+        """Hold the call. Raises BecomesTask if its client accepts a task, which then holds it, and otherwise
+        ApprovalPending before the client gives up: it has to call again."""
+        if asked.may_become_task:
+            raise BecomesTask
         is_task = watcher.count < MOST_HELD and await self._waits(asked, approval, is_held=True)
         hold = left if is_task else min(asked.config.hold_seconds, left) if watcher.count < MOST_HELD else 0.0
         decided = watcher.watch(approval.id)
