@@ -44,7 +44,9 @@ class ServerDescription:
         if self.has_completions:
             found["completions"] = {}
         if self._has_task_tools:
-            found["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+            found["tasks"] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+        if self.has_task_list:
+            found["tasks"]["list"] = {}
         if self.has_tasks:
             found["extensions"] = {**(self.extensions or {}), TASKS_EXTENSION: {}}
         return known("ServerCapabilities", found, version)
@@ -57,6 +59,12 @@ class ServerDescription:
     def has_tasks(self) -> bool:
         """Whether calls may become tasks: those of some tools, or those that wait for an approval."""
         return self._state.makes_tasks_of_approvals or self._has_task_tools
+
+    @property
+    def has_task_list(self) -> bool:
+        """Whether callers may list their tasks: not where that would list those of others (MCP 2025-11-25:
+        tasks, security)."""
+        return self._has_task_tools and self._state.knows_callers
 
     @property
     def _has_task_tools(self) -> bool:

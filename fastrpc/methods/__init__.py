@@ -110,7 +110,7 @@ METHODS: dict[str, Method] = {
     "subscriptions/listen": Method((STATELESS,), _later("subscriptions", "listen")),
     "tasks/get": Method((*TASKS, STATELESS), _later("tasks", "get"), "has_tasks"),
     "tasks/result": Method(TASKS, _later("tasks", "result"), "has_tasks"),
-    "tasks/list": Method(TASKS, _later("tasks", "list_tasks"), "has_tasks"),
+    "tasks/list": Method(TASKS, _later("tasks", "list_tasks"), "has_task_list"),
     "tasks/cancel": Method((*TASKS, STATELESS), _later("tasks", "cancel"), "has_tasks"),
     "tasks/update": Method((STATELESS,), _later("tasks", "update"), "has_tasks"),
 }

@@ -31,8 +31,7 @@ class TaskRecord(NamedTuple):
     by key; `answers`, see `Answers`; `result` and `error`. `request_state` is what the call gave with its
     questions, and gets back with the answers. `ttl_ms` is how long the task is kept after its creation, None
     for as long as the server wants. `worker` is the process that runs it, until `lease_until`. `approval` is
-    the id of the approval that it waits for: as long as there is one, its function has not begun. `policy` is
-    the version of the policy under which a server has left it to workers, "" without a guard.
+    the id of the approval that it waits for: as long as there is one, its function has not begun.
     """
 
     id: str
@@ -58,7 +57,6 @@ class TaskRecord(NamedTuple):
     result: str = ""
     error: str = ""
     approval: str = ""
-    policy: str = ""
 
     @property
     def is_open(self) -> bool:

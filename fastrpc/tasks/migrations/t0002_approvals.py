@@ -1,4 +1,4 @@
-"""The approval that a task waits for, and the policy of the guard that decides about its call."""
+"""The approval that a task waits for."""
 
 from __future__ import annotations
 
@@ -10,5 +10,4 @@ down_revision = "t0001"
 
 
 def upgrade() -> None:
-    for name in ("approval", "policy"):
-        op.add_column("fastrpc_tasks", sa.Column(name, sa.String(64), nullable=False, server_default=""))
+    op.add_column("fastrpc_tasks", sa.Column("approval", sa.String(64), nullable=False, server_default=""))
