@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastrpc.client_requests.elicitation import ElicitResult
     from fastrpc.client_requests.sampling import Said, Sample
     from fastrpc.content import Contents
-    from fastrpc.engine.ports import CallTask, OutboundChannel
+    from fastrpc.engine.ports import OutboundChannel, TaskOfCall
     from fastrpc.options import LogLevel, Root, SamplingOptions
 
     Value = TypeVar("Value")
@@ -105,7 +105,7 @@ class Context(CallContext):
         return {} if self._channel is None else self._channel.capabilities
 
     @property
-    def task(self) -> CallTask | None:
+    def task(self) -> TaskOfCall | None:
         """The task that this call is, or becomes if it lasts: its `id`, whether it `exists` by now, and
         whether it `is_cancelled`. None if the client gets no task of this call (docs/tasks.md).
         """

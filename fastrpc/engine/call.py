@@ -48,6 +48,11 @@ class InputRequired(BaseException):
         self.input_requests = input_requests
 
 
+class BecomesTask(BaseException):
+    """A guard has not decided yet, and the client may wait for a task. The call ends, whose function has not
+    begun, and its request is answered by a task, which makes the call again (`fastrpc.methods.tasks`)."""
+
+
 def input_requests_of(error: BaseException) -> dict[str, dict[str, Any]] | None:
     """Return the input requests that an exception carries, those of a TaskGroup together; None: a failure."""
     if isinstance(error, InputRequired):

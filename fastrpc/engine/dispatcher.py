@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fastrpc._core.message import Message
     from fastrpc._core.plan import Plan
     from fastrpc.engine.batches import Batch
-    from fastrpc.engine.ports import CallTask, MethodProtocol
+    from fastrpc.engine.ports import HeldTask, MethodProtocol
     from fastrpc.engine.runtime import Runtime
 
 
@@ -60,7 +60,7 @@ class Dispatcher:
     responses_type = ResponseWriter
     makes_tasks = True
     """Whether calls may become tasks; not those that tasks make (`fastrpc.tasks.self_call`)."""
-    call_task: CallTask | None = None
+    call_task: HeldTask | None = None
     """The task whose call this connection makes."""
 
     def __init__(self, runtime: Runtime, connection: Connection, main: Dispatcher | None = None) -> None:

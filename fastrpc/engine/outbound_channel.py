@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.callers import Caller
-    from fastrpc.engine.ports import CallTask, Features
+    from fastrpc.engine.ports import Features, TaskOfCall
     from fastrpc.engine.request import Request
 
 SPACING_SECONDS = 1 / 15
@@ -76,7 +76,7 @@ class RequestChannel:
         return self.request.client_capabilities
 
     @property
-    def task(self) -> CallTask | None:
+    def task(self) -> TaskOfCall | None:
         """The task that the call is or may become."""
         return self.request.dispatcher.call_task
 

@@ -30,7 +30,7 @@ class OutboundChannel(Protocol):
     @property
     def capabilities(self) -> dict[str, Any]: ...
     @property
-    def task(self) -> CallTask | None: ...
+    def task(self) -> TaskOfCall | None: ...
     def progress(self, report: dict[str, Any]) -> None: ...
     def log(self, level: str, data: Any, logger: str | None, rest: dict[str, Any] | None = None) -> None: ...
     def pause(self) -> None: ...
@@ -41,7 +41,7 @@ class OutboundChannel(Protocol):
     def in_thread(self, function: Callable[[], Any]) -> Awaitable[Any]: ...
 
 
-class CallTask(Protocol):
+class TaskOfCall(Protocol):
     """The task that a call is, or becomes if it lasts: `fastrpc.Context.task`."""
 
     @property
@@ -111,6 +111,7 @@ class NotifiedDispatcher(Protocol):
     session: Any
     makes_tasks: bool
     """Whether it is a client's: the calls of tasks have connections, too."""
+    call_task: HeldTask | None
 
     @property
     def outbound(self) -> MessageSender: ...
@@ -155,6 +156,25 @@ class ApprovalGates(Protocol):
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
         """Return whether it was approved, by whom, and the comment, the last two "" if the time is over."""
+
+    async def over(self, ids: list[str]) -> list[str]:
+        """Return those of some approvals that no longer wait for a decision."""
+
+    async def withdraw(self, approval_id: str, why: str) -> None:
+        """Make an approval void, unless a call has used it."""
+
+
+class HeldTask(TaskOfCall, Protocol):
+    """The task of a call that a guard may hold: see `fastrpc.tasks.run`."""
+
+    approval: str
+    """The approval for which the call waited in the process that had the task before."""
+
+    async def waits(self, approval: str, message: str, *, is_held: bool) -> bool:
+        """The call waits for an approval; it becomes a task now if it `is_held`. Return whether it is one."""
+
+    async def claim(self) -> bool:
+        """The function begins. False: it must not begin here. Raises StorageError."""
 
 
 class RequestWrapper(Protocol):
@@ -233,6 +253,7 @@ class Features(Protocol):
     # for changes
     def list_changed(self, changes: Any, kind: str) -> None: ...
     def resource_updated(self, changes: Any, uri: str, rest: dict[str, Any] | None) -> None: ...
+    def call_as_task(self, dispatcher: Any, request: Any, tool: Any) -> None: ...
     def check_task_listener(self, dispatcher: Any, request: Any, ids: Any) -> None: ...
     def watched_tasks(self, changes: Any) -> set[str]: ...
     def task_changed(self, changes: Any, record: Any) -> None: ...

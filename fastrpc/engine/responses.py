@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastrpc._core.encoder import TEXT_FORM
 from fastrpc._core.recorder import ticks
-from fastrpc.engine.call import input_requests_of, outcome_of, own_fault
+from fastrpc.engine.call import BecomesTask, input_requests_of, outcome_of, own_fault
 from fastrpc.engine.messages import RECORDED
 from fastrpc.engine.results import error_object
 from fastrpc.errors import FastrpcError, ParseError, ProtocolError
@@ -136,6 +136,10 @@ class ResponseWriter:
     def call_raised(self, call: Call, error: BaseException) -> None:
         """Answer a call in flight whose function has raised, or that was refused."""
         request = call.request
+        if isinstance(error, BecomesTask):
+            self.requests.take_back(request)
+            self.runtime.features.call_as_task(request.dispatcher, request, call.plan.tool)
+            return
         try:
             result = self.failure(request, call.plan, error)
         except BaseException as problem:

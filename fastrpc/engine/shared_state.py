@@ -67,6 +67,10 @@ class SharedState:
         """Returns the caller who has a principal, if a guard knows more of them."""
         self.gates: ApprovalGates | None = None
         """Asks people for approvals that no call waits for, if a guard can."""
+        self.knows_callers = True
+        """Whether callers are told apart: not over HTTP without authentication."""
+        self.makes_tasks_of_approvals = False
+        """Whether calls that wait for an approval may become tasks, also of tools without the option."""
         self.loading = False
         """Whether entries are being added that no client has been shown yet: none is notified."""
         self._load: Callable[[], object] | None = server.load_tools

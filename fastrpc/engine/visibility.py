@@ -44,8 +44,11 @@ class ServerDescription:
             found["prompts"] = {"listChanged": True}
         if self.has_completions:
             found["completions"] = {}
+        if self._has_task_tools:
+            found["tasks"] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+        if self.has_task_list:
+            found["tasks"]["list"] = {}
         if self.has_tasks:
-            found["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
             found["extensions"] = {**(self.extensions or {}), TASKS_EXTENSION: {}}
         return known("ServerCapabilities", found, version)
 
@@ -55,6 +58,17 @@ class ServerDescription:
 
     @property
     def has_tasks(self) -> bool:
+        """Whether calls may become tasks: those of some tools, or those that wait for an approval."""
+        return self._state.makes_tasks_of_approvals or self._has_task_tools
+
+    @property
+    def has_task_list(self) -> bool:
+        """Whether callers may list their tasks: not where that would list those of others (MCP 2025-11-25:
+        tasks, security)."""
+        return self._has_task_tools and self._state.knows_callers
+
+    @property
+    def _has_task_tools(self) -> bool:
         """Whether the calls of some tool may become tasks, as far as tools have been loaded."""
         if self._state.expects_tasks and self._state.is_unloaded:
             return can_store_tasks()

@@ -236,6 +236,12 @@ class Guard:
         except BaseException as error:  # it is cancelled, or the client has to send it again with an answer
             from asyncio import CancelledError
 
+            from fastrpc.engine.call import BecomesTask
+
+            if isinstance(error, BecomesTask):  # which makes the same call, and counts it
+                for limit in self._decision(entry, call)[1]:
+                    limit.give_back()
+                raise
             self._expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
             raise
         asked.confirm_at_start(lambda error: self._refused_late(call, entry, verdict, error))

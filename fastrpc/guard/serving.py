@@ -145,6 +145,7 @@ class GuardedServing:
             lambda: guard.policy.config.approvals,
             noted_by(audit.gate if audit else None),
         )
+        server.runtime.makes_tasks_of_approvals = not server.runtime.has_upstreams
         if self.config.counts_requests:
             from fastrpc.guard.requests import EveryRequest
 

@@ -110,7 +110,7 @@ METHODS: dict[str, Method] = {
     "subscriptions/listen": Method((STATELESS,), _later("subscriptions", "listen")),
     "tasks/get": Method((*TASKS, STATELESS), _later("tasks", "get"), "has_tasks"),
     "tasks/result": Method(TASKS, _later("tasks", "result"), "has_tasks"),
-    "tasks/list": Method(TASKS, _later("tasks", "list_tasks"), "has_tasks"),
+    "tasks/list": Method(TASKS, _later("tasks", "list_tasks"), "has_task_list"),
     "tasks/cancel": Method((*TASKS, STATELESS), _later("tasks", "cancel"), "has_tasks"),
     "tasks/update": Method((STATELESS,), _later("tasks", "update"), "has_tasks"),
 }
@@ -148,6 +148,7 @@ take_request_state = _later("client_requests.request_state", "memory_of")
 list_changed = _later("subscriptions", "list_changed")
 resource_updated = _later("subscriptions", "resource_updated")
 end_stream = _later("subscriptions", "end")
+call_as_task = _later("tasks", "call")
 check_task_listener = _later("tasks", "check_listener")
 watched_tasks = _later("tasks", "watched")
 task_changed = _later("tasks", "changed")

@@ -24,6 +24,7 @@ from fastrpc.errors import (
 from fastrpc.json_encoding import to_json
 from fastrpc.methods.subscriptions import send
 from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor
+from fastrpc.protocol.refusal_codes import code_in_session
 from fastrpc.protocol.versions import SERVER_KEY, STATELESS, TASKS, TASKS_EXTENSION
 from fastrpc.tasks.record import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED
 
@@ -134,11 +135,18 @@ class _WaitingCall(_LateAnswer):
             message = {**message, "params": {**message["params"], "progressToken": token}}
         self.dispatcher.outbound.send(message)
 
+    def answer(self, result: bytes) -> None:
+        """Answer without a record: the call that was made for this request has one, and budgets and the audit
+        would count it twice."""
+        write = self.dispatcher.responses.put_result
+        self._end(lambda request, result: write(request.id, result, request.batch), result)
+
     def call_returned(self, result: str) -> None:
         self.answer(result.encode())
 
     def call_refused(self, error: str) -> None:
-        self.refuse(_error_of(loads(error)))
+        write = self.dispatcher.responses.put_error
+        self._end(lambda request, error: write(request.id, error, request.batch), _error_of(loads(error)))
 
     def became_task(self, record: TaskRecord) -> None:
         if self.request.version == STATELESS:
@@ -222,7 +230,9 @@ async def result(dispatcher: Dispatcher, request: Request) -> bytes:
     if record.state == CANCELLED:
         raise InvalidParams(f"taskId: the task {excerpt(record.id)} was cancelled")
     if record.error:
-        raise _error_of(loads(record.error))
+        error = _error_of(loads(record.error))
+        error.code = code_in_session(error.code, error.data)
+        raise error
     return to_json(_session_result(loads(record.result), record.id))
 
 

@@ -164,6 +164,7 @@ class TaskBoard:
             elif begun is not None:
                 self._resume(begun, is_cancelled=True)
             self._announce(id, owner)
+            await self._withdraw(id)
         return done
 
     async def _left_behind(self, id: str, owner: str) -> TaskRecord | None:
@@ -180,6 +181,13 @@ class TaskBoard:
         is_left = has_begun and (record.lease_until < time.time() or workers.has_ended(record.worker))
         return record if is_left else None
 
+    async def _withdraw(self, id: str) -> None:
+        """Withdraw the approval that a cancelled task waited for."""
+        gates = self.server.runtime.gates
+        approval = "" if gates is None else await self._rows.do(store.approval_of, id)
+        if approval:
+            await self._rows.logged(gates.withdraw(approval, "its task was cancelled"))
+
     async def fail(self, record: TaskRecord, problem: str) -> None:
         """Fail a task whose questions get no answer."""
         error = dumps({"code": InternalError.code, "message": problem})
@@ -193,14 +201,16 @@ class TaskBoard:
         text = dumps(run.params, ensure_ascii=False, separators=(",", ":"))
         if len(text) > store.PARAMS_LIMIT:
             raise store.ParamsTooLong(len(text))
-        run.record = record = run.record._replace(params=text, message=run.message[: store.MESSAGE_LIMIT])
+        run.record = record = run.record._replace(
+            params=text, message=run.message[: store.MESSAGE_LIMIT], approval=run.approval
+        )
         await self._insert(record)
         if record.worker:
             self._runs[record.id] = run
 
     async def _insert(self, record: TaskRecord) -> None:
         """Write a new row. While it is unknown whether it has been written, try again: an error says to the
-        client that it may send its call again, so nobody may run this one."""
+        client that it may send its call again, so no other process may run this one."""
         is_unknown = False
         while True:
             try:
@@ -212,6 +222,18 @@ class TaskBoard:
                     raise
                 self._rows.log(error)
             await asyncio.sleep(TURN_SECONDS)
+
+    async def wait(self, run: TaskRun) -> None:
+        """Have it written for which approval a run waits. Without it, no process takes the task over."""
+        run.record = record = run.record._replace(approval=run.approval)
+        values = record.id, self.worker, run.approval, run.message, time.time()
+        await self._rows.logged(self._rows.do(store.wait, *values))
+        self._announce(record.id, record.owner)
+
+    async def claim(self, run: TaskRun) -> bool:
+        """Have it written that a run that has waited for an approval begins. Raises StorageError."""
+        run.record = record = run.record._replace(approval="")
+        return await self._rows.do(store.claim, record.id, self.worker, time.time())
 
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Have it written how a run has ended."""
@@ -341,6 +363,19 @@ class TaskBoard:
             store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE
         ):
             self._resume(record)
+        if self.server.runtime.gates is not None:
+            await self._proceed(now)
+
+    async def _proceed(self, now: float) -> None:
+        """Run the calls whose clients have been asked to approve them, and others have, or no one in time."""
+        asked = await self._rows.do(store.asked_about_approvals, self.server.name)
+        over = set(await self.server.runtime.gates.over([approval for _, approval in asked])) if asked else ()
+        for id, approval in asked:
+            if approval in over:
+                until = now + LEASE_SECONDS
+                record = await self._rows.do(store.proceed, id, approval, self.worker, until, now)
+                if record is not None:
+                    self._resume(record)
 
     def _resume(self, record: TaskRecord, *, is_cancelled: bool = False) -> None:
         """Run a task's call again, with the answers to its questions if it has asked some. If the task is
@@ -349,9 +384,11 @@ class TaskBoard:
         if record.request_state:
             params["inputResponses"] = store.answers_of(record).responses
             params["requestState"] = renewed(self.server.runtime, record.owner, record.request_state)
-        record = record._replace(state=WORKING, worker=self.worker, questions="", answers="")
+        approval = record.approval
+        record = record._replace(state=WORKING, worker=self.worker, questions="", answers="", approval="")
         run = self._runs[record.id] = TaskRun(self, record, params)
         run.is_cancelled = is_cancelled
+        run.approval = approval
         run.begin()
 
     # --- changes ----------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ class TaskRecord(NamedTuple):
     `params` of the call that it makes, until it has ended; `questions`, the input requests without an answer,
     by key; `answers`, see `Answers`; `result` and `error`. `request_state` is what the call gave with its
     questions, and gets back with the answers. `ttl_ms` is how long the task is kept after its creation, None
-    for as long as the server wants. `worker` is the process that runs it, until `lease_until`.
+    for as long as the server wants. `worker` is the process that runs it, until `lease_until`. `approval` is
+    the id of the approval that it waits for: as long as there is one, its function has not begun.
     """
 
     id: str
@@ -55,6 +56,7 @@ class TaskRecord(NamedTuple):
     request_state: str = ""
     result: str = ""
     error: str = ""
+    approval: str = ""
 
     @property
     def is_open(self) -> bool:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         server: TaskServer
 
         async def create(self, run: TaskRun) -> None: ...
+        async def wait(self, run: TaskRun) -> None: ...
+        async def claim(self, run: TaskRun) -> bool: ...
         def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None: ...
         def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None: ...
         def discard(self, run: TaskRun) -> None: ...
@@ -77,6 +79,8 @@ class TaskRun:
         self.ended = False
         self.is_cancelled = False
         """Whether the client has cancelled the task; then the function is told so (`Context.task`)."""
+        self.approval = ""
+        """The approval that the call waits for, or waited for in the process that had the task before."""
         self._board = board
         self._request = request
         self._after_seconds = after_seconds
@@ -135,14 +139,36 @@ class TaskRun:
         self._call.cancel()
         self._board.run_over(self)
 
+    # --- for a guard, before the function begins ----------------------------------------------------------
+
+    async def waits(self, approval: str, message: str, *, is_held: bool) -> bool:
+        """The call waits for an approval. Return whether it is a task: one that `is_held` becomes it now."""
+        self.approval, self.message = approval, message
+        if is_held and self._request is not None and self._creating is None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._become_task()
+        if self._creating is not None and not self._creating.done():
+            await asyncio.shield(self._creating)
+        is_task = self._request is None and not self.ended
+        if is_task and self.record.approval != approval:
+            await self._board.wait(self)
+        return is_task
+
+    async def claim(self) -> bool:
+        """The function begins, and the task must not be begun by another process. False: it must not begin
+        here, since the task has ended, or another process has it. Raises StorageError."""
+        self.approval = ""
+        return not self.record.approval or await self._board.claim(self)
+
     # --- what the call sends ----------------------------------------------------------------------------
 
     def notified(self, message: dict[str, Any]) -> None:
         if self._request is not None:
             self._request.notified(message)
         if message.get("method") == "notifications/progress":
-            self.message = _message_of(message["params"]) or self.message
-            if not self._message_due and self._request is None:
+            before, self.message = self.message, _message_of(message["params"]) or self.message
+            if not self._message_due and self._request is None and self.message != before:
                 self._message_due = True
                 asyncio.get_running_loop().call_later(MESSAGE_SECONDS, self._write_message)
 

@@ -33,6 +33,7 @@ tasks = Table(
     Column("worker", String(64), nullable=False),
     Column("lease_until", Double, nullable=False),
     Column("runs", Integer, nullable=False),
+    Column("approval", String(64), nullable=False, server_default=""),
     Index("fastrpc_tasks_owner", "owner", "created_at", "id"),
     Index("fastrpc_tasks_open", "owner", "state"),
     Index("fastrpc_tasks_lease", "state", "lease_until"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from fastrpc._core.connection import Connection
-    from fastrpc.engine.ports import CallTask
+    from fastrpc.engine.ports import HeldTask
 
     class TaskServer(Protocol):
         """The part of `fastrpc.Server` that tasks need."""
@@ -65,7 +65,7 @@ class SelfCall:
         principal: str,
         params: dict[str, Any],
         listener: CallListener,
-        task: CallTask,
+        task: HeldTask,
     ) -> None:
         self._server = server
         self._listener: CallListener | None = listener

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
     from sqlalchemy.engine import Connection
 
-ID_BYTES = 18
+ID_BYTES = 16
 MOST_OPEN = 1000
 """Open tasks of one owner."""
 PARAMS_LIMIT = 4 * 1024 * 1024
@@ -38,6 +38,8 @@ REMOVED_AT_ONCE = 500
 
 _OVER = {"params": "", "questions": "", "answers": "", "request_state": ""}
 """What a task that has ended does not keep."""
+
+_MAY_RUN_AGAIN = or_(tasks.c.idempotent != 0, tasks.c.approval != "")
 
 COLUMNS = tuple(tasks.c[name] for name in TaskRecord._fields)
 
@@ -72,7 +74,7 @@ _QUEUED = (
 _TAKE = (
     update(tasks)
     .where(tasks.c.id.in_(bindparam("ids", expanding=True)))
-    .values(worker=bindparam("taker"), lease_until=bindparam("until"), runs=tasks.c.runs + 1)
+    .values(worker=bindparam("taker"), lease_until=bindparam("until"), runs=tasks.c.runs + 1, approval="")
 )
 
 
@@ -92,8 +94,8 @@ class ParamsTooLong(FastrpcError):
 
 
 def new_id() -> str:
-    """Return an id that cannot be guessed (144 bits)."""
-    return secrets.token_urlsafe(ID_BYTES)
+    """Return an id that cannot be guessed (128 bits); no "-", with which an option begins."""
+    return secrets.token_hex(ID_BYTES)
 
 
 def create(connection: Connection, record: TaskRecord) -> None:
@@ -139,6 +141,17 @@ def page(
 def set_message(connection: Connection, id: str, worker: str, message: str, now: float) -> bool:
     """Store what the task says of itself."""
     return _change(connection, _is_held(id, worker), now, message=message[:MESSAGE_LIMIT])
+
+
+def wait(connection: Connection, id: str, worker: str, approval: str, message: str, now: float) -> bool:
+    """Store that the call waits for an approval, so that any process may begin it again."""
+    values = {"approval": approval, "message": message[:MESSAGE_LIMIT]}
+    return _change(connection, _is_held(id, worker), now, **values)
+
+
+def claim(connection: Connection, id: str, worker: str, now: float) -> bool:
+    """Store that the call begins in this process. False: the task has ended, or another worker has it now."""
+    return _change(connection, _is_held(id, worker), now, approval="")
 
 
 def ask(
@@ -196,8 +209,8 @@ def take_lost(
     connection: Connection, server: str, worker: str, until: float, now: float, ended: list[str], limit: int
 ) -> list[TaskRecord]:
     """Give a worker the tasks of a server whose worker has let its lease expire, or has `ended`, those whose
-    tool is idempotent; return them."""
-    lost = and_(_is_lost(server, worker, now, ended), tasks.c.idempotent != 0)
+    tool is idempotent or has not begun, since its call waited for an approval; return them."""
+    lost = and_(_is_lost(server, worker, now, ended), _MAY_RUN_AGAIN)
     wanted = select(*COLUMNS).where(lost).order_by(tasks.c.lease_until).limit(limit)
     return _taken(connection, connection.execute(wanted.with_for_update(skip_locked=True)), worker, until)
 
@@ -207,7 +220,7 @@ def fail_lost(
 ) -> list[tuple[str, str]]:
     """End those whose tool must not run again; return their ids and owners. No worker gets them: one that did
     not hear of it could take them for tasks that it has yet to begin."""
-    lost = and_(_is_lost(server, worker, now, ended), tasks.c.idempotent == 0)
+    lost = and_(_is_lost(server, worker, now, ended), not_(_MAY_RUN_AGAIN))
     wanted = select(tasks.c.id, tasks.c.owner).where(lost).limit(limit).with_for_update(skip_locked=True)
     found = [(id, owner) for id, owner in connection.execute(wanted)]
     if found:
@@ -233,7 +246,7 @@ def take_queued(
 
 
 def _taken(connection: Connection, found: Iterable[Any], worker: str, until: float) -> list[TaskRecord]:
-    """Give a worker the tasks of some locked rows; return them."""
+    """Give a worker the tasks of some locked rows; return them, with the approvals for which they waited."""
     records = [TaskRecord(*row) for row in found]
     if records:
         ids = [each.id for each in records]
@@ -266,7 +279,7 @@ def answer(
             answers.responses[answers.keys[key]] = response
     values: dict[str, Any] = {"questions": _json(questions), "answers": _json(answers)}
     if not questions:
-        values.update(state=WORKING, worker=worker, lease_until=until)
+        values.update(state=WORKING, worker=worker, lease_until=until, approval="")
         if worker:
             values["runs"] = tasks.c.runs + 1
         else:
@@ -281,6 +294,15 @@ def cancel(connection: Connection, id: str, owner: str, now: float) -> bool:
     return _change(connection, mine, now, state=CANCELLED, **_OVER)
 
 
+def approval_of(connection: Connection, id: str) -> str:
+    """Return the approval for which a task waited when it was cancelled, unless others wait for it, too."""
+    approval = connection.execute(select(tasks.c.approval).where(tasks.c.id == id)).scalar_one_or_none()
+    others = and_(tasks.c.approval == approval, tasks.c.id != id, tasks.c.state.in_(OPEN))
+    if not approval or connection.execute(select(tasks.c.id).where(others).limit(1)).first() is not None:
+        return ""
+    return str(approval)
+
+
 # --- by anyone ------------------------------------------------------------------------------------------
 
 
@@ -288,6 +310,24 @@ def remove_expired(connection: Connection, now: float) -> int:
     """Delete tasks whose time to live is over, open ones too, and return how many."""
     ids = select(tasks.c.id).where(tasks.c.expires_at <= now).limit(REMOVED_AT_ONCE)
     return connection.execute(delete(tasks).where(tasks.c.id.in_(ids))).rowcount
+
+
+def asked_about_approvals(connection: Connection, server: str) -> list[tuple[str, str]]:
+    """Return the ids of tasks whose clients have been asked to approve the call, with their approvals."""
+    asked = and_(tasks.c.state == INPUT_REQUIRED, tasks.c.server == server, tasks.c.approval != "")
+    return [(row[0], row[1]) for row in connection.execute(select(tasks.c.id, tasks.c.approval).where(asked))]
+
+
+def proceed(
+    connection: Connection, id: str, approval: str, worker: str, until: float, now: float
+) -> TaskRecord | None:
+    """Give a task to a worker whose approval is over although its client has not answered; return it."""
+    asked = and_(tasks.c.id == id, tasks.c.state == INPUT_REQUIRED, tasks.c.approval == approval)
+    row = _locked(connection, asked)
+    if row is not None:
+        values = {"state": WORKING, "worker": worker, "lease_until": until, "questions": "", "approval": ""}
+        _change(connection, tasks.c.id == id, now, runs=tasks.c.runs + 1, **values)
+    return row
 
 
 def ended_among(connection: Connection, ids: list[str], worker: str) -> list[str]:

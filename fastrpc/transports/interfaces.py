@@ -44,6 +44,7 @@ class ServedRuntime(Protocol):
     """What all connections of a server share, and the parts of the engine (`fastrpc.engine.runtime`)."""
 
     signing_keys: TextKeys | None
+    knows_callers: bool
     filters: Any
 
     @property

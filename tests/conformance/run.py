@@ -9,8 +9,8 @@ chooses. Both requirement sets and the four dated suites go to `fastrpc serve --
 again to two workers and to the plain ASGI application under stock uvicorn. The runs of clients are those of
 `client_runs`. There is no list of expected failures. A run fails if a scenario that counts fails, warns,
 shows nothing or is not run at all, and if its server or client does not end well or has written a traceback.
-In the requirement sets, what the suite does not score (extensions, what is pending, what was added after a
-release) is shown and fails nothing; a dated suite counts what is pending.
+In the requirement sets, what the suite does not score (what is pending, what was added after a release) is
+shown and fails nothing, but for the extension for tasks, which counts; a dated suite counts what is pending.
 
 Needs npm: see `suite`. Takes about three minutes then. Everything is written to the cache folder.
 """

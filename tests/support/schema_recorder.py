@@ -113,6 +113,8 @@ class Schema:
             return "Result"
         if method in ASKS and isinstance(result, dict) and result.get("resultType") == "input_required":
             return "InputRequiredResult"
+        if method == "tools/call" and isinstance(result, dict) and result.get("resultType") == "task":
+            return "Result"  # of the extension for tasks, which has another schema
         name = asked["def"].removesuffix("Request") + "Result"
         return name if name in self.types else "EmptyResult"
 

@@ -19,13 +19,19 @@ class TaskClient:
     """Sends requests in the running loop. `notified` has what came besides answers."""
 
     def __init__(
-        self, app: Server, principal: str = "ada", version: str = STATELESS, declares: bool = True
+        self,
+        app: Server,
+        principal: str = "ada",
+        version: str = STATELESS,
+        declares: bool = True,
+        forms: bool = True,
     ) -> None:
         self.version = version
         self.answers = True
         self.notified: list[dict[str, Any]] = []
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._declares = declares
+        self._capabilities: dict[str, Any] = {"elicitation": {"form": {}}} if forms else {}
         self._transport = MemoryTransport(self._receive)
         self._transport.connect(Connections(lambda: app.connect().connection), principal)
         if version != STATELESS:
@@ -33,7 +39,7 @@ class TaskClient:
                 "initialize",
                 {
                     "protocolVersion": version,
-                    "capabilities": {"elicitation": {}},
+                    "capabilities": self._capabilities,
                     "clientInfo": {"name": "test", "version": "1"},
                 },
             )
@@ -50,7 +56,7 @@ class TaskClient:
                 "io.modelcontextprotocol/protocolVersion": STATELESS,
                 "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
                 "io.modelcontextprotocol/clientCapabilities": {
-                    "elicitation": {"form": {}},
+                    **self._capabilities,
                     "extensions": extensions,
                 },
                 **params.get("_meta", {}),

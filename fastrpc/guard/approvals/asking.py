@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from fastrpc.callers import Caller, current_user
+from fastrpc.engine.call import BecomesTask
 from fastrpc.errors import ToolError
 from fastrpc.guard.approvals import at_terminal, extra_params, form
 from fastrpc.guard.approvals.binding import Binding
@@ -32,6 +33,7 @@ from fastrpc.guard.refusals import (
     ApprovalTimedOut,
     TooManyApprovals,
 )
+from fastrpc.protocol.versions import STATELESS, TASKS_EXTENSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc._core.call_info import CallInfo
+    from fastrpc.engine.ports import HeldTask
     from fastrpc.engine.request import Request
     from fastrpc.guard.approvals.store import Approval
     from fastrpc.guard.approvals.watching import ApprovalWatcher
@@ -80,6 +83,11 @@ class CallToApprove:
     def rejected(self, message: str, **data: Any) -> ApprovalRejected:
         return ApprovalRejected(message, self.version, **data)
 
+    def rejected_by(self, approval: Approval) -> ApprovalRejected:
+        why = f": {approval.comment}" if approval.comment else ""
+        text = f"{self.call.name} was not approved by {approval.decided_by}{why}"
+        return self.rejected(text, approval=approval.id)
+
     def timed_out(self, **data: Any) -> ApprovalTimedOut:
         message = f"{self.call.name} was not approved within {self.config.timeout_seconds:g} s"
         return ApprovalTimedOut(message, self.version, **data)
@@ -115,6 +123,27 @@ class CallToApprove:
         request = self._request
         if request is not None:
             request.params = extra_params.taken(kept, request.method, request.params)
+
+    @property
+    def task(self) -> HeldTask | None:
+        """The task that the call belongs to, or may become."""
+        request = self._request
+        return None if request is None else request.dispatcher.call_task
+
+    @property
+    def may_become_task(self) -> bool:
+        """Whether the client accepts a task for a call of a tool without the option for it."""
+        request = self._request
+        if request is None or self.call.kind != "tool" or self.version != STATELESS:
+            return False
+        dispatcher, extensions = request.dispatcher, request.client_capabilities.get("extensions")
+        accepts = isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
+        return accepts and dispatcher.makes_tasks and dispatcher.runtime.makes_tasks_of_approvals
+
+    async def claim(self) -> None:
+        """Have the call's task begin its function in this process only. Raises ApprovalRejected."""
+        if self.task is not None and not await self.task.claim():
+            raise self.rejected(f"{self.call.name} does not run here: its task has ended, or runs elsewhere")
 
     @property
     def _request(self) -> Request | None:
@@ -200,6 +229,8 @@ class Approvals:
     async def _by_row(
         self, watcher: ApprovalWatcher, asked: CallToApprove, binding: Binding
     ) -> dict[str, Any]:
+        if asked.task is not None and asked.task.approval:
+            await self._still_waits(watcher, asked, asked.task.approval)
         for _ in range(MOST_ATTEMPTS):
             approval = await self._asked(watcher, asked, binding)
             if approval.state == "waiting":
@@ -209,12 +240,11 @@ class Approvals:
                     raise asked.timed_out(approval=approval.id)
                 self._note(approval.state, asked, approval)
             if approval.state == "rejected":
-                why = f": {approval.comment}" if approval.comment else ""
-                text = f"{asked.call.name} was not approved by {approval.decided_by}{why}"
-                raise asked.rejected(text, approval=approval.id)
+                raise asked.rejected_by(approval)
             if approval.state == "void":
                 raise asked.rejected(f"{approval.id} is void: {approval.comment}", approval=approval.id)
             asked.check_current()
+            await asked.claim()
             used = await watcher.run(watcher.store.use, approval.id, approval.digest)
             if used is not None:
                 asked.approval = used.id
@@ -223,6 +253,21 @@ class Approvals:
                 asked.say_besides(used.extra_params)
                 return dict(json.loads(used.edited_arguments)) if used.edited_arguments else {}
         raise asked.rejected(f"the approvals of {asked.call.name} were used by other calls")
+
+    @staticmethod
+    async def _still_waits(watcher: ApprovalWatcher, asked: CallToApprove, approval_id: str) -> None:
+        """Raise ApprovalTimedOut or ApprovalRejected if the approval that a task waited for before, in
+        another process or while its client was asked, has expired or was rejected."""
+        from fastrpc.guard.approvals.store import UnknownApproval
+
+        try:
+            approval = await watcher.run(watcher.store.get, approval_id)
+        except UnknownApproval:
+            return
+        if approval.state_at(watcher.store.clock()) == "expired":
+            raise asked.timed_out(approval=approval.id)
+        if approval.state == "rejected":
+            raise asked.rejected_by(approval)
 
     async def _asked(self, watcher: ApprovalWatcher, asked: CallToApprove, binding: Binding) -> Approval:
         """Return the existing approval for the call, or a new one. Raises TooManyApprovals."""
@@ -268,6 +313,7 @@ class Approvals:
         )
         for channel, by, accepts in ways:
             if question is not None and may_approve(approval, by, channel):
+                await self._waits(asked, approval, is_held=channel == TERMINAL)
                 try:
                     await self._by_answer(watcher, asked, approval, left, accepts(question), by, channel)
                 except ToolError:
@@ -310,8 +356,12 @@ class Approvals:
     async def _held(
         self, watcher: ApprovalWatcher, asked: CallToApprove, approval: Approval, left: float
     ) -> None:
-        """Hold the call. Raises ApprovalPending before its client gives up: it has to call again."""
-        hold = min(asked.config.hold_seconds, left) if watcher.count < MOST_HELD else 0.0
+        """Hold the call. Raises BecomesTask if its client accepts a task, which then holds it, and otherwise
+        ApprovalPending before the client gives up: it has to call again."""
+        if asked.may_become_task:
+            raise BecomesTask
+        is_task = watcher.count < MOST_HELD and await self._waits(asked, approval, is_held=True)
+        hold = left if is_task else min(asked.config.hold_seconds, left) if watcher.count < MOST_HELD else 0.0
         decided = watcher.watch(approval.id)
         try:
             await self._first_of(asked, approval, (decided,), hold)
@@ -330,6 +380,13 @@ class Approvals:
         )
 
     @staticmethod
+    async def _waits(asked: CallToApprove, approval: Approval, *, is_held: bool) -> bool:
+        """Notify the call's task, if it has one, that it waits; return whether it is a task."""
+        if asked.task is None:
+            return False
+        return await asked.task.waits(approval.id, waits_for(approval), is_held=is_held)
+
+    @staticmethod
     async def _first_of(
         asked: CallToApprove, approval: Approval, futures: tuple[asyncio.Future[Any], ...], seconds: float
     ) -> None:
@@ -337,8 +394,7 @@ class Approvals:
         began, wait = monotonic(), FIRST_SECONDS
         while (passed := monotonic() - began) < seconds:
             if passed:
-                waits = f"waiting for the approval of a person: {approval.id}"
-                asked.call.context.progress(passed, seconds, waits)
+                asked.call.context.progress(passed, seconds, waits_for(approval))
             limit = min(wait, seconds - passed)
             done, _ = await asyncio.wait(futures, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             if done:
@@ -376,3 +432,11 @@ class Approvals:
     def _note(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         if self._on_event is not None:
             self._on_event(event, asked, approval)
+
+
+def waits_for(approval: Approval) -> str:
+    """Return what a client is told while its call waits: the approval, and who may decide."""
+    who = ", ".join(approval.approvers.split("\n")) or "a person"
+    if risks.is_critical(approval.risk):
+        who += ", not the caller,"
+    return f"waiting for the approval of {who}: {approval.id}"

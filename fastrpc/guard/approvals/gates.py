@@ -1,4 +1,4 @@
-"""`Gates`: approvals that no call waits for, for work that outlives its call, such as a workflow.
+"""`Gates`: approvals that no call waits for, for work that outlives its call, such as a workflow or a task.
 
 An approval is a row of the guard's database like that of a call: approvers see it in the same lists, and
 decide with the same commands and webhooks. It may wait for days. It is bound to the caller and to everything
@@ -113,6 +113,19 @@ class Gates:
             return False, found.decided_by or "", found.comment or ""
         why = found.comment if found.state == VOID else None
         return False, "", why or "no decision in time"
+
+    async def over(self, ids: list[str]) -> list[str]:
+        """Return those of some approvals that no longer wait for a decision."""
+        from fastrpc.guard.approvals.store import WAITING
+
+        watcher = await self._approvals().watcher()
+        states = await watcher.run(watcher.store.states, ids)
+        return [id for id in ids if states.get(id) != WAITING]
+
+    async def withdraw(self, approval_id: str, why: str) -> None:
+        """Make an approval void, unless a call has used it."""
+        watcher = await self._approvals().watcher()
+        await watcher.run(watcher.store.withdraw, approval_id, why)
 
     def _note(self, events: tuple[str, ...], approval: Approval) -> None:
         caller = self._caller_of(approval.caller)

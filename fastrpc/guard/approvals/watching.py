@@ -17,7 +17,7 @@ from fastrpc import diagnostics
 from fastrpc.guard.approvals.store import CHANNEL, TOPIC, WAITING, ApprovalStore
 from fastrpc.storage.database import Database
 from fastrpc.storage.errors import StorageError
-from fastrpc.storage.notifications import Subscription, listen
+from fastrpc.storage.notifications import HeardChannel, listen
 from fastrpc.storage.schema import change_number
 
 Value = TypeVar("Value")
@@ -84,7 +84,7 @@ class ApprovalWatcher:
             if listening is not None:
                 listening.end()
 
-    def _listen(self) -> Subscription:
+    def _listen(self) -> HeardChannel:
         """Wake the task when PostgreSQL notifies this process of a change, while calls wait."""
         loop = asyncio.get_running_loop()
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send, SharesSessions
     from fastrpc.transports.http.session_wire import Rest
-    from fastrpc.transports.interfaces import Connect
+    from fastrpc.transports.interfaces import Connect, ServedDispatcher
 
 MAX_BODY = 16 * 1024 * 1024
 MAX_BODIES = 256 * 1024 * 1024
@@ -83,6 +83,8 @@ class HttpApp:
         max_sessions: int = 10_000,
         health: bool = True,
     ) -> None:
+        if guard.authenticator is None:
+            connect = _anonymous(connect)
         self.connect = connect
         self.exchanges = ExchangePool(connect)
         self.guard = guard
@@ -355,3 +357,14 @@ class HttpApp:
             if schema is not None and parameter_headers(schema):
                 arguments = message.param("arguments")
                 check_parameters(request.headers, schema, arguments if isinstance(arguments, dict) else {})
+
+
+def _anonymous(connect: Connect) -> Connect:
+    """Return the same function for a server without authentication, which does not tell callers apart."""
+
+    def connect_anybody(main: Any = None) -> ServedDispatcher:
+        dispatcher = connect(main)
+        dispatcher.runtime.knows_callers = False
+        return dispatcher
+
+    return connect_anybody
