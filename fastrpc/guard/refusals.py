@@ -76,8 +76,6 @@ class BudgetUnavailable(GuardRefusal):
 class RateUnavailable(GuardRefusal):
     """The call cannot be counted against its rates at present. `retry_after_seconds` is in ``data``."""
 
-    session_code = -32005
-    stateless_code = 503
     reason = "rate_unavailable"
 
 

@@ -15,6 +15,7 @@ SESSION_CODES = {
     "budget": -32003,
     "budget_unavailable": -32005,
     "rate_limit": -32004,
+    "rate_unavailable": -32005,
     "audit_unavailable": -32005,
 }
 STATELESS_CODES = {
@@ -26,6 +27,7 @@ STATELESS_CODES = {
     "budget": 402,
     "budget_unavailable": 503,
     "rate_limit": 429,
+    "rate_unavailable": 503,
     "audit_unavailable": 503,
 }
 
