@@ -68,7 +68,7 @@ class SharedState:
         self.gates: ApprovalGates | None = None
         """Asks people for approvals that no call waits for, if a guard can."""
         self.knows_callers = True
-        """Whether callers are told apart: not over HTTP without authentication."""
+        """Whether each caller has a separate principal: not over HTTP without authentication."""
         self.makes_tasks_of_approvals = False
         """Whether calls that wait for an approval may become tasks, also of tools without the option."""
         self.loading = False

@@ -17,7 +17,7 @@ from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.settings import TASKS_DATABASE
 from fastrpc.storage import CommitUnknown, StorageError
-from fastrpc.tasks import store, workers
+from fastrpc.tasks import approvals, store, workers
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.placement import leaves_to_workers
 from fastrpc.tasks.record import CANCELLED, FAILED, INPUT_REQUIRED, WORKING, TaskRecord
@@ -164,7 +164,8 @@ class TaskBoard:
             elif begun is not None:
                 self._resume(begun, is_cancelled=True)
             self._announce(id, owner)
-            await self._withdraw(id)
+            if self.server.runtime.gates is not None:
+                await approvals.withdraw(self._rows, self.server.runtime.gates, id)
         return done
 
     async def _left_behind(self, id: str, owner: str) -> TaskRecord | None:
@@ -180,13 +181,6 @@ class TaskBoard:
         has_begun = bool(record.worker)
         is_left = has_begun and (record.lease_until < time.time() or workers.has_ended(record.worker))
         return record if is_left else None
-
-    async def _withdraw(self, id: str) -> None:
-        """Withdraw the approval that a cancelled task waited for."""
-        gates = self.server.runtime.gates
-        approval = "" if gates is None else await self._rows.do(store.approval_of, id)
-        if approval:
-            await self._rows.logged(gates.withdraw(approval, "its task was cancelled"))
 
     async def fail(self, record: TaskRecord, problem: str) -> None:
         """Fail a task whose questions get no answer."""
@@ -223,17 +217,14 @@ class TaskBoard:
                 self._rows.log(error)
             await asyncio.sleep(TURN_SECONDS)
 
-    async def wait(self, run: TaskRun) -> None:
-        """Have it written for which approval a run waits. Without it, no process takes the task over."""
+    async def note_approval(self, run: TaskRun) -> bool:
+        """Write for which approval a run waits, "" if it begins: until then another process may take
+        the task over. Return False if this process does not have it any more. Raises StorageError."""
         run.record = record = run.record._replace(approval=run.approval)
         values = record.id, self.worker, run.approval, run.message, time.time()
-        await self._rows.logged(self._rows.do(store.wait, *values))
+        held = await self._rows.do(store.note_approval, *values)
         self._announce(record.id, record.owner)
-
-    async def claim(self, run: TaskRun) -> bool:
-        """Have it written that a run that has waited for an approval begins. Raises StorageError."""
-        run.record = record = run.record._replace(approval="")
-        return await self._rows.do(store.claim, record.id, self.worker, time.time())
+        return held
 
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Have it written how a run has ended."""
@@ -250,11 +241,13 @@ class TaskBoard:
 
     def set_message(self, run: TaskRun) -> None:
         """Have it written what a run says of itself."""
-        self._soon(self._set_message(run.record, run.message))
+        record, message = run.record, run.message
 
-    async def _set_message(self, record: TaskRecord, message: str) -> None:
-        await self._rows.do(store.set_message, record.id, self.worker, message, time.time())
-        self._announce(record.id, record.owner)
+        async def write() -> None:
+            await self._rows.do(store.set_message, record.id, self.worker, message, time.time())
+            self._announce(record.id, record.owner)
+
+        self._soon(write())
 
     def _write(self, run: TaskRun, change: Callable[..., object], *values: Any, **named: Any) -> None:
         """Make the last change of a run. A database that is away is tried again, until this process ends."""
@@ -363,19 +356,10 @@ class TaskBoard:
             store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE
         ):
             self._resume(record)
-        if self.server.runtime.gates is not None:
-            await self._proceed(now)
-
-    async def _proceed(self, now: float) -> None:
-        """Run the calls whose clients have been asked to approve them, and others have, or no one in time."""
-        asked = await self._rows.do(store.asked_about_approvals, self.server.name)
-        over = set(await self.server.runtime.gates.over([approval for _, approval in asked])) if asked else ()
-        for id, approval in asked:
-            if approval in over:
-                until = now + LEASE_SECONDS
-                record = await self._rows.do(store.proceed, id, approval, self.worker, until, now)
-                if record is not None:
-                    self._resume(record)
+        gates = self.server.runtime.gates
+        if gates is not None:
+            for record in await approvals.proceeding(self._rows, gates, server, self.worker, until, now):
+                self._resume(record)
 
     def _resume(self, record: TaskRecord, *, is_cancelled: bool = False) -> None:
         """Run a task's call again, with the answers to its questions if it has asked some. If the task is

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
         server: TaskServer
 
         async def create(self, run: TaskRun) -> None: ...
-        async def wait(self, run: TaskRun) -> None: ...
-        async def claim(self, run: TaskRun) -> bool: ...
+        async def note_approval(self, run: TaskRun) -> bool: ...
         def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None: ...
         def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None: ...
         def discard(self, run: TaskRun) -> None: ...
@@ -142,7 +141,8 @@ class TaskRun:
     # --- for a guard, before the function begins ----------------------------------------------------------
 
     async def waits(self, approval: str, message: str, *, is_held: bool) -> bool:
-        """The call waits for an approval. Return whether it is a task: one that `is_held` becomes it now."""
+        """The call waits for an approval. Return whether it is a task: one that `is_held` becomes it now.
+        Raises StorageError."""
         self.approval, self.message = approval, message
         if is_held and self._request is not None and self._creating is None:
             if self._timer is not None:
@@ -152,14 +152,14 @@ class TaskRun:
             await asyncio.shield(self._creating)
         is_task = self._request is None and not self.ended
         if is_task and self.record.approval != approval:
-            await self._board.wait(self)
+            await self._board.note_approval(self)
         return is_task
 
     async def claim(self) -> bool:
         """The function begins, and the task must not be begun by another process. False: it must not begin
         here, since the task has ended, or another process has it. Raises StorageError."""
         self.approval = ""
-        return not self.record.approval or await self._board.claim(self)
+        return not self.record.approval or await self._board.note_approval(self)
 
     # --- what the call sends ----------------------------------------------------------------------------
 

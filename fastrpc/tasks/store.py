@@ -143,15 +143,13 @@ def set_message(connection: Connection, id: str, worker: str, message: str, now:
     return _change(connection, _is_held(id, worker), now, message=message[:MESSAGE_LIMIT])
 
 
-def wait(connection: Connection, id: str, worker: str, approval: str, message: str, now: float) -> bool:
-    """Store that the call waits for an approval, so that any process may begin it again."""
+def note_approval(
+    connection: Connection, id: str, worker: str, approval: str, message: str, now: float
+) -> bool:
+    """Store for which approval the call waits, so that any process may begin it, or "" when it begins in this
+    one. False: the task has ended, or another worker has it now."""
     values = {"approval": approval, "message": message[:MESSAGE_LIMIT]}
     return _change(connection, _is_held(id, worker), now, **values)
-
-
-def claim(connection: Connection, id: str, worker: str, now: float) -> bool:
-    """Store that the call begins in this process. False: the task has ended, or another worker has it now."""
-    return _change(connection, _is_held(id, worker), now, approval="")
 
 
 def ask(

@@ -153,7 +153,7 @@ def test_a_rejected_task_has_the_error_that_the_call_would_have_had(tmp_path: Pa
 
 
 @both_wires
-def test_a_task_that_nobody_approves_in_time_ends_as_the_call_would_have(
+def test_a_task_that_is_not_approved_in_time_ends_as_the_call_would_have(
     tmp_path: Path, version: str
 ) -> None:
     shop = Shop(tmp_path, timeout=1)

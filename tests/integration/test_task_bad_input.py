@@ -49,7 +49,7 @@ def methods_of(version: str) -> tuple[str, ...]:
 
 @both_wires
 @pytest.mark.parametrize("id", [None, 5, [], {}, True])
-def test_an_id_that_is_no_text_is_refused_by_its_name(
+def test_an_id_of_another_type_is_refused_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, id: Any
 ) -> None:
     async def talk(app: Server) -> None:
@@ -119,7 +119,7 @@ def test_answers_that_are_no_object_are_refused(
     converse(tmp_path, monkeypatch, talk)
 
 
-def test_answers_to_what_nobody_asked_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_to_other_keys_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def talk(app: Server) -> None:
         client = TaskClient(app)
         id = await client.task("ask")

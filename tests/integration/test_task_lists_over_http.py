@@ -1,4 +1,4 @@
-"""Lists of tasks over HTTP: offered where callers are told apart, and not where they are not."""
+"""Lists of tasks over HTTP: offered where each caller has a separate principal, and nowhere else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def quick() -> str:
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_tasks_are_listed_only_where_callers_are_told_apart(tmp_path: Path, is_open: bool) -> None:
+def test_tasks_are_listed_only_where_callers_are_authenticated(tmp_path: Path, is_open: bool) -> None:
     (tmp_path / "shop.py").write_text(SERVER)
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "token").chmod(0o600)

@@ -338,14 +338,14 @@ def test_an_id_is_an_argument_of_a_command_line_as_it_is() -> None:
 
 def test_a_task_that_waits_for_an_approval_waits_until_one_worker_begins_it(database: Database) -> None:
     row = created(database)
-    assert changed(database, store.wait, row.id, "w1", "ap_1", "waiting for ap_1", NOW + 1)
-    assert not changed(database, store.wait, row.id, "w2", "ap_2", "", NOW + 1)
+    assert changed(database, store.note_approval, row.id, "w1", "ap_1", "waiting for ap_1", NOW + 1)
+    assert not changed(database, store.note_approval, row.id, "w2", "ap_2", "", NOW + 1)
     (taken,) = changed(database, store.take_lost, "shop", "w2", NOW + 40, NOW + 16, [], 10)
     assert (taken.approval, taken.message) == ("ap_1", "waiting for ap_1")
     assert there(database, row.id).approval == "", "until the new worker says that it waits again"
-    assert changed(database, store.wait, row.id, "w2", "ap_1", "", NOW + 17)
-    assert not changed(database, store.claim, row.id, "w1", NOW + 18)
-    assert changed(database, store.claim, row.id, "w2", NOW + 18)
+    assert changed(database, store.note_approval, row.id, "w2", "ap_1", "", NOW + 17)
+    assert not changed(database, store.note_approval, row.id, "w1", "", "", NOW + 18)
+    assert changed(database, store.note_approval, row.id, "w2", "", "", NOW + 18)
     assert there(database, row.id).approval == ""
 
 
@@ -354,7 +354,7 @@ def test_a_cancelled_task_has_its_approval_alone_unless_another_task_waits_for_i
 ) -> None:
     first, second = created(database), created(database)
     for row in (first, second):
-        assert changed(database, store.wait, row.id, "w1", "ap_1", "", NOW)
+        assert changed(database, store.note_approval, row.id, "w1", "ap_1", "", NOW)
     assert changed(database, store.cancel, first.id, "ada", NOW + 1)
     assert changed(database, store.approval_of, first.id) == ""
     assert changed(database, store.cancel, second.id, "ada", NOW + 1)
@@ -363,7 +363,7 @@ def test_a_cancelled_task_has_its_approval_alone_unless_another_task_waits_for_i
 
 def test_a_task_whose_approval_is_over_proceeds_once_and_without_an_answer(database: Database) -> None:
     row = created(database)
-    changed(database, store.wait, row.id, "w1", "ap_1", "", NOW)
+    changed(database, store.note_approval, row.id, "w1", "ap_1", "", NOW)
     changed(database, store.ask, row.id, "w1", {"which": QUESTION}, "state", NOW)
     assert changed(database, store.asked_about_approvals, "shop") == [(row.id, "ap_1")]
     assert changed(database, store.asked_about_approvals, "other") == []

@@ -435,7 +435,7 @@ class Approvals:
 
 
 def waits_for(approval: Approval) -> str:
-    """Return what a client is told while its call waits: the approval, and who may decide."""
+    """Return the message for a client whose call waits: the approval, and who may decide."""
     who = ", ".join(approval.approvers.split("\n")) or "a person"
     if risks.is_critical(approval.risk):
         who += ", not the caller,"

@@ -360,7 +360,7 @@ class HttpApp:
 
 
 def _anonymous(connect: Connect) -> Connect:
-    """Return the same function for a server without authentication, which does not tell callers apart."""
+    """Return the same function for a server without authentication, whose callers have one principal."""
 
     def connect_anybody(main: Any = None) -> ServedDispatcher:
         dispatcher = connect(main)
