@@ -232,7 +232,7 @@ def attach(server):
 
 def test_a_tool_that_a_module_attaches_late_is_checked_before_the_server_serves(folder: Any) -> None:
     (folder / "attaching.py").write_text(LATE)
-    assert "two (attaching.py, line 11): takes *args" in mistake(folder, "attaching", *LOCAL)
+    assert "two (attaching.py, line 10): takes *args" in mistake(folder, "attaching", *LOCAL)
 
 
 @pytest.mark.parametrize(
