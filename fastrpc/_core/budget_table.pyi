@@ -36,7 +36,7 @@ class BudgetTable:
         limit: int,
         warns_at: int,
         reserves: bool,
-        share: Share | None = None,
+        share: BudgetShareBase | None = None,
     ) -> BudgetCell | None:
         """Return the cell of a key, claimed if there was none; None if all are in use. One process at a time.
 
@@ -51,7 +51,7 @@ class BudgetTable:
     def clear(self, place: int, number: int, amount: int) -> None:
         """Take an amount off a cell, if it is in that period still. Raises ValueError."""
 
-class Share:
+class BudgetShareBase:
     """That a budget is shared with other hosts. What this host may count is in `row` of the processes of the
     table, which no process has."""
 

@@ -96,7 +96,7 @@ cdef class BudgetTable:
         int64_t limit,
         int64_t warns_at,
         bint reserves,
-        Share share=None,
+        BudgetShareBase share=None,
     ):
         """Return the cell of a key, None if all are in use."""
         cdef uint64_t[2] numbers = [day, month]
@@ -149,7 +149,7 @@ cdef class BudgetTable:
         change(&cell.held, &cell.key, load(&cell.key), number, -amount)
 
 
-cdef class Share:
+cdef class BudgetShareBase:
     """That a budget is shared with other hosts (see budget_table.pyi)."""
 
     cdef readonly size_t row
@@ -176,7 +176,7 @@ cdef class BudgetCell:
     cdef Cell* cell
     cdef uint64_t* reserved
     cdef uint64_t* granted       # NULL: it is not shared with other hosts
-    cdef readonly Share share
+    cdef readonly BudgetShareBase share
     cdef uint64_t key
     cdef bint is_month
     cdef int64_t limit

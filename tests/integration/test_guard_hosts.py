@@ -1,7 +1,7 @@
-"""The guard on several hosts with one PostgreSQL: real servers with workers, killed, and with the database
+"""The guard on several hosts with one PostgreSQL: real servers with workers, which are killed, and with the database
 stopped under load.
 
-A host is a folder with a state of its own. What the tools have run is in files, a byte for each call.
+A host is a folder with a separate state. What the tools have run is in files, a byte for each call.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def test_an_approval_is_decided_on_one_host_for_a_call_on_another_and_used_once(
 
 
 class Load:
-    """Calls in a loop on a connection of its own: what came, and how long each took (seconds)."""
+    """Calls in a loop on a separate connection: what came, and how long each took (seconds)."""
 
     def __init__(self, port: int, call: Callable[[Connection, str], str]) -> None:
         self.came: list[tuple[float, float, str]] = []

@@ -26,7 +26,7 @@ from mmap import mmap
 from time import monotonic, sleep
 from zlib import crc32
 
-from fastrpc._core.budget_table import CELL_SIZE, BudgetCell, BudgetTable, Share, size_of
+from fastrpc._core.budget_table import CELL_SIZE, BudgetCell, BudgetShareBase, BudgetTable, size_of
 from fastrpc.errors import UsageError
 from fastrpc.guard.policy.budgets import PERIODS, Budget, CannotCount
 from fastrpc.regular_files import create_file, is_trusted, open_regular
@@ -105,7 +105,7 @@ class BudgetFile:
         day: int,
         month: int,
         is_estimate: bool,
-        share: Share | None = None,
+        share: BudgetShareBase | None = None,
     ) -> BudgetCell | None:
         """Return the cell of a budget, None if all are in use. `key` identifies it, `text` is for people. An
         estimate is given back if the process is killed. `share`: that of a budget that hosts share. Raises

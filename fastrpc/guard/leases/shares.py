@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from fastrpc._core.budget_table import BudgetCell, Share
+from fastrpc._core.budget_table import BudgetCell, BudgetShareBase
 from fastrpc._core.rate_limiter import RateTable, now_ns
 from fastrpc.guard.leases.store import Change, Granted, key_of
 
@@ -103,7 +103,7 @@ class RateShare:
         )
 
 
-class BudgetShare(Share):
+class BudgetShare(BudgetShareBase):
     """A budget of a caller. `cell` counts it on this host."""
 
     def __init__(self, name: str, row: int) -> None:
