@@ -9,7 +9,7 @@ _can_store_tasks: bool | None = None
 
 
 def can_store_tasks() -> bool:
-    """Whether the libraries for the database of tasks are installed: the extra `tasks`, or `guard`."""
+    """Whether the libraries for the database of tasks are installed: the extra `guard`."""
     global _can_store_tasks
     if _can_store_tasks is None:
         _can_store_tasks = is_installed("sqlalchemy") and is_installed("alembic")
