@@ -107,13 +107,10 @@ class RequestChannel:
         if wait <= 0:
             self._report(report)
         elif not due:
-            self._flush_in(wait)
-
-    def _flush_in(self, seconds: float) -> None:
-        dispatcher = self.request.dispatcher
-        loop = dispatcher.connection.loop
-        if loop is not None:  # without one the call runs inline: its end is near, and sends the last
-            dispatcher.outbound.post(lambda: loop.call_later(seconds, self.flush))
+            dispatcher = self.request.dispatcher
+            loop = dispatcher.connection.loop
+            if loop is not None:  # without one the call runs inline: its end is near, and sends the last
+                dispatcher.outbound.post(lambda: loop.call_later(wait, self.flush))
 
     def flush(self) -> None:
         """Send the report that is held back, if there is one."""

@@ -14,6 +14,7 @@ what they hide does not exist for the class.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
@@ -242,7 +243,7 @@ class Guard:
                 for limit in self._decision(entry, call)[1]:
                     limit.give_back()
                 raise
-            self._expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
+            _expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
             raise
         asked.confirm_at_start(lambda error: self._refused_late(call, entry, verdict, error))
         if self._is_recorded:
@@ -324,7 +325,8 @@ class Guard:
     ) -> None:
         """Decide about a call for which a rate has to be leased first. Raises GuardRefusal."""
         try:
-            at, wait = await self._take_leased(limits)
+            assert self.leasing is not None
+            at, wait = await _take_leased(self.leasing, limits)
         except CannotCount as error:
             words = f"The rate cannot be counted: {error}"
             unavailable = RateUnavailable(
@@ -332,26 +334,12 @@ class Guard:
             )
             raise self._refused(call, entry, decision.verdict, unavailable) from None
         except BaseException:  # it is cancelled
-            self._expect("cancelled", call, entry)
+            _expect("cancelled", call, entry)
             raise
         if wait:
             raise self._refused(call, entry, decision.verdict, _too_often(call, decision, at, wait))
         if not decision.is_plain:
             await (self._decide_slowly(call, entry, decision) or _at_once())
-
-    async def _take_leased(self, limits: tuple[RateLimit, ...]) -> tuple[int, int]:
-        """Return what `_take` does, once enough is leased. Raises CannotCount."""
-        assert self.leasing is not None
-        for _ in range(MOST_ATTEMPTS):
-            at, wait = _take(limits)
-            if wait != LEASE:
-                return at, wait
-            leased: Any = limits[at]
-            share, now = leased.share, monotonic()
-            if now < share.denied_until:
-                return at, int((share.room_at - now) * 1e9)
-            await self.leasing.lease([(share, 1)])
-        raise CannotCount("other calls use what is leased")
 
     async def _reserve_leased(
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, needed: LeaseNeeded, attempt: int
@@ -365,16 +353,9 @@ class Guard:
         except CannotCount as error:
             raise self._refused(call, entry, verdict, _uncounted(call, error)) from None
         except BaseException:  # it is cancelled
-            self._expect("cancelled", call, entry)
+            _expect("cancelled", call, entry)
             raise
         await (self._reserve(call, entry, verdict, attempt + 1) or _at_once())
-
-    @staticmethod
-    def _expect(outcome: str, call: CallInfo, entry: CallerEntry) -> None:
-        """Note in a call's account, if it has one, that nothing is reserved for the call."""
-        account = entry.accounts.get(call.name)
-        if account is not None and call.kind == "tool":
-            account.expect(outcome)
 
     def _check_current(
         self, call: CallInfo, entry: CallerEntry, policy: Policy, schema: Mapping[str, Any]
@@ -411,7 +392,7 @@ class Guard:
     def _refused(
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException
     ) -> BaseException:
-        self._expect("refused", call, entry)
+        _expect("refused", call, entry)
         return self._refused_late(call, entry, verdict, error)
 
     # --- caches -------------------------------------------------------------------------------------------
@@ -455,7 +436,8 @@ class Guard:
 
     def _decision(self, entry: CallerEntry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, CallTarget.of_call(call))
-        limit_of = self._own_limit if self.leasing is None else self._leased_limit
+        leasing = self.leasing
+        limit_of = self._own_limit if leasing is None else partial(_leased_limit, leasing, self._rates)
         limits = tuple(limit_of(entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
@@ -480,11 +462,6 @@ class Guard:
     def _own_limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
         name = f"{caller.counted_as}\0{tool}\0{rate.text}"
         return self._rates.limit(name, rate.seconds * 1_000_000_000, rate.count)
-
-    def _leased_limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
-        assert self.leasing is not None
-        name = f"rate\0{caller.counted_as}\0{tool}\0{rate.text}"
-        return self.leasing.rate(name, rate.seconds, rate.count, self._rates)
 
     def _registry_changed(self) -> None:
         """Clear the decisions: a name may refer to something else now."""
@@ -569,6 +546,32 @@ def _why(call: CallInfo, verdict: Verdict) -> str:
     reason = f": {verdict.reason}" if verdict.reason else ""
     rule = f" (rule {verdict.rule})" if verdict.rule else ""
     return f"{call.kind} {call.name} is not allowed{reason}{rule}"
+
+
+async def _take_leased(leasing: Leasing, limits: tuple[RateLimit, ...]) -> tuple[int, int]:
+    """Return what `_take` does, once enough is leased. Raises CannotCount."""
+    for _ in range(MOST_ATTEMPTS):
+        at, wait = _take(limits)
+        if wait != LEASE:
+            return at, wait
+        leased: Any = limits[at]
+        share, now = leased.share, monotonic()
+        if now < share.denied_until:
+            return at, int((share.room_at - now) * 1e9)
+        await leasing.lease([(share, 1)])
+    raise CannotCount("other calls use what is leased")
+
+
+def _leased_limit(leasing: Leasing, rates: RateTable, caller: Caller, tool: str, rate: Rate) -> RateLimit:
+    name = f"rate\0{caller.counted_as}\0{tool}\0{rate.text}"
+    return leasing.rate(name, rate.seconds, rate.count, rates)
+
+
+def _expect(outcome: str, call: CallInfo, entry: CallerEntry) -> None:
+    """Note in a call's account, if it has one, that nothing is reserved for the call."""
+    account = entry.accounts.get(call.name)
+    if account is not None and call.kind == "tool":
+        account.expect(outcome)
 
 
 def _take(limits: tuple[RateLimit, ...]) -> tuple[int, int]:

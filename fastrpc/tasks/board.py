@@ -16,7 +16,7 @@ from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.settings import TASKS_DATABASE
-from fastrpc.storage import CommitUnknown, StorageError
+from fastrpc.storage import StorageError
 from fastrpc.tasks import approvals, store, workers
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.placement import leaves_to_workers
@@ -154,7 +154,7 @@ class TaskBoard:
 
     async def cancel(self, id: str, owner: str) -> bool:
         """Cancel a task: mark it, then end its call, wherever it runs. False: it has ended."""
-        begun = None if id in self._runs else await self._left_behind(id, owner)
+        begun = None if id in self._runs else _left_behind(self.server, await self.read(id, owner))
         done = await self._rows.do(store.cancel, id, owner, time.time())
         if done:
             run = self._runs.get(id)
@@ -167,20 +167,6 @@ class TaskBoard:
             if self.server.runtime.gates is not None:
                 await approvals.withdraw(self._rows, self.server.runtime.gates, id)
         return done
-
-    async def _left_behind(self, id: str, owner: str) -> TaskRecord | None:
-        """Return a task that no process runs, if its tool has to end what it has begun elsewhere."""
-        record = await self.read(id, owner)
-        if record is None or not record.is_open:
-            return None
-        plan = self.server.runtime.plans.tools.get(record.tool)
-        if plan is None or not plan.tool.resumable:
-            return None
-        if record.state == INPUT_REQUIRED:
-            return record
-        has_begun = bool(record.worker)
-        is_left = has_begun and (record.lease_until < time.time() or workers.has_ended(record.worker))
-        return record if is_left else None
 
     async def fail(self, record: TaskRecord, problem: str) -> None:
         """Fail a task whose questions get no answer."""
@@ -198,24 +184,9 @@ class TaskBoard:
         run.record = record = run.record._replace(
             params=text, message=run.message[: store.MESSAGE_LIMIT], approval=run.approval
         )
-        await self._insert(record)
+        await self._rows.insert(record)
         if record.worker:
             self._runs[record.id] = run
-
-    async def _insert(self, record: TaskRecord) -> None:
-        """Write a new row. While it is unknown whether it has been written, try again: an error says to the
-        client that it may send its call again, so no other process may run this one."""
-        is_unknown = False
-        while True:
-            try:
-                await self._rows.do(store.create, record)
-                return
-            except StorageError as error:
-                is_unknown |= isinstance(error, CommitUnknown)
-                if not is_unknown:
-                    raise
-                self._rows.log(error)
-            await asyncio.sleep(TURN_SECONDS)
 
     async def note_approval(self, run: TaskRun) -> bool:
         """Write for which approval a run waits, "" if it begins: until then another process may take
@@ -424,3 +395,17 @@ class TaskBoard:
         if record is not None:
             for changes in watching:
                 self.server.runtime.features.task_changed(changes, record)
+
+
+def _left_behind(server: TaskServer, record: TaskRecord | None) -> TaskRecord | None:
+    """Return a task if no process runs it, and its tool has to end what it has begun elsewhere."""
+    if record is None or not record.is_open:
+        return None
+    plan = server.runtime.plans.tools.get(record.tool)
+    if plan is None or not plan.tool.resumable:
+        return None
+    if record.state == INPUT_REQUIRED:
+        return record
+    has_begun = bool(record.worker)
+    is_left = has_begun and (record.lease_until < time.time() or workers.has_ended(record.worker))
+    return record if is_left else None

@@ -6,7 +6,8 @@ import asyncio
 
 from fastrpc import diagnostics
 from fastrpc.settings import TASKS_DATABASE
-from fastrpc.storage import StorageError, open_database
+from fastrpc.storage import CommitUnknown, StorageError, open_database
+from fastrpc.tasks import store
 from fastrpc.tasks.journal import Journal, JournalClosed
 from fastrpc.tasks.kind import TASKS
 
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from fastrpc.storage.notifications import HeardChannel
+    from fastrpc.tasks.record import TaskRecord
 
     Value = TypeVar("Value")
+
+
+RETRY_SECONDS = 0.5
 
 
 class TaskRows:
@@ -58,6 +63,21 @@ class TaskRows:
         elif self._loop is None or self._loop.is_closed():
             self._begin()
         return await self._journal.do(function, *values, **named)
+
+    async def insert(self, record: TaskRecord) -> None:
+        """Write a new row. While it is unknown whether it has been written, try again: an error says to the
+        client that it may send its call again, so no other process may run this one. Raises StorageError."""
+        is_unknown = False
+        while True:
+            try:
+                await self.do(store.create, record)
+                return
+            except StorageError as error:
+                is_unknown |= isinstance(error, CommitUnknown)
+                if not is_unknown:
+                    raise
+                self.log(error)
+            await asyncio.sleep(RETRY_SECONDS)
 
     def _begin(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -77,7 +77,7 @@ class TaskRun:
         self.message = record.message
         self.ended = False
         self.is_cancelled = False
-        """Whether the client has cancelled the task; then the function is told so (`Context.task`)."""
+        """Whether the client has cancelled the task; the function reads it by `Context.task`."""
         self.approval = ""
         """The approval that the call waits for, or waited for in the process that had the task before."""
         self._board = board
