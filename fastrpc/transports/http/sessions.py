@@ -270,6 +270,7 @@ class Sessions:
         self._store = Store(streams.ALL_EVENTS, streams.ALL_BYTES)
         self._idle_exchanges = Quota(ALL_EXCHANGES_BYTES)
         self._sweep: TimerHandle | None = None
+        self._runtime: ServedRuntime | None = None  # the server's, once it is needed
         self._seals: SessionSeals | None = None
         self.sharing: SharesSessions | None = None
         """Shares sealed sessions with other processes, if there may be some."""
@@ -308,10 +309,10 @@ class Sessions:
     def seal(self, session: HttpSession) -> None:
         """Replace the id of a session that has agreed by one with which other processes can continue it, if
         there are keys for that. `notifications/initialized` may then come to another process."""
-        seals = self._seals_of(session.dispatcher.runtime)
+        self._runtime = session.dispatcher.runtime
+        seals = self._own_seals()
         id = None if seals is None else seals.sealed(session.principal, session.dispatcher.session)
-        if id is not None:
-            self.remove(session)
+        if id is not None and self.remove(session):  # else the server has ended it meanwhile
             session.become_sealed(id)
             self._add(session)
             session.dispatcher.session.ready()
@@ -354,14 +355,16 @@ class Sessions:
         """Return the params of `initialize` of a sealed session; None for any other id."""
         if not is_sealed(id):
             return None
-        if self._seals is None:  # no session has begun here
-            dispatcher = self._connect()
-            self._seals_of(dispatcher.runtime)
-            dispatcher.close()
-        return None if self._seals is None else self._seals.handshake_of(id, principal)
+        seals = self._own_seals()
+        return None if seals is None else seals.handshake_of(id, principal)
 
-    def _seals_of(self, runtime: ServedRuntime) -> SessionSeals | None:
+    def _own_seals(self) -> SessionSeals | None:
         """Return what makes and reads sealed ids; None without shared keys."""
+        if self._runtime is None:  # no session has begun here
+            dispatcher = self._connect()
+            self._runtime = dispatcher.runtime
+            dispatcher.close()
+        runtime = self._runtime
         keys = keys_of(runtime)
         if self._seals is None and keys.are_shared:
             from fastrpc.transports.http.session_seals import SessionSeals
@@ -388,8 +391,9 @@ class Sessions:
 
     def refuse(self, id: str) -> None:
         """Do not continue a sealed session that its client has ended."""
-        if self._seals is not None:
-            self._seals.refuse(id)
+        seals = self._own_seals()
+        if seals is not None:
+            seals.refuse(id)
 
     def _end_idle_one(self, principal: str, *, but_last: bool = False) -> bool:
         """End the session of a principal that was idle the longest; False if there is none.

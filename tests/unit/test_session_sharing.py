@@ -1,0 +1,183 @@
+"""Sealed sessions among the workers of one server: what they send each other, in any order that their sockets
+allow: frames from one worker to another keep their order, others do not.
+
+The workers are objects of this process, each with a server; the tests carry the frames.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import weakref
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastrpc import Server
+from fastrpc.signed_texts import TextKeys
+from fastrpc.transports.http.session_ids import worker_of
+from fastrpc.transports.http.session_sharing import SessionSharing
+from fastrpc.transports.http.sessions import HttpSession, Sessions
+
+KEYS = TextKeys((b"k" * 32,), are_shared=True)
+ALICE = "alice"
+ONE, OTHER = "docs://one", "docs://other"
+Frame = tuple[dict[str, Any], Callable[[], object] | None]
+
+
+def new_server(keys: TextKeys = KEYS) -> Server:
+    server = Server("shared")
+    server.resource(ONE)(lambda: "one")
+    server.resource(OTHER)(lambda: "other")
+    server.runtime.signing_keys = keys
+    return server
+
+
+class Worker:
+    def __init__(self, among: Workers, number: int, count: int) -> None:
+        self.number = number
+        self.server = new_server()
+        self.sessions = Sessions(self.server.connect)
+        loop = asyncio.get_running_loop()
+
+        def send(to: int, frame: Any, on_taken: Callable[[], object] | None = None) -> None:
+            among.sent.append(frame["what"])
+            among.between[number, to].append((frame, on_taken))
+
+        self.sharing = self.sessions.sharing = SessionSharing(self.sessions, loop, number, count, send)
+
+    def session(self, id: str) -> HttpSession:
+        """Return a session, as a request that arrives here does."""
+        found = self.sessions.find(id, ALICE)
+        found = found or self.sessions.adopt(id, ALICE, asyncio.get_running_loop())
+        assert found is not None
+        return found
+
+    def ask(self, id: str, method: str, **params: Any) -> Any:
+        """Have the session's client send a request here; return its result."""
+        session = self.session(id)
+        exchange = session.exchange()
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = exchange.receive(json.dumps(message).encode())
+        session.put_back(exchange)
+        assert answer is not None
+        return json.loads(answer)["result"]
+
+    def subscribe(self, id: str, uri: str) -> None:
+        assert self.ask(id, "resources/subscribe", uri=uri) == {}
+
+    def unsubscribe(self, id: str, uri: str) -> None:
+        assert self.ask(id, "resources/unsubscribe", uri=uri) == {}
+
+    def set_level(self, id: str, level: str) -> None:
+        assert self.ask(id, "logging/setLevel", level=level) == {}
+
+    def state(self, id: str) -> tuple[str | None, set[str]] | None:
+        """Return the log level and the subscriptions of a session; None if it is not here."""
+        session = self.sessions.find(id, ALICE)
+        if session is None:
+            return None
+        state = session.dispatcher.session
+        return state.log_level, set(state.subscriptions)
+
+
+class Workers:
+    def __init__(self, count: int) -> None:
+        numbers = range(count)
+        self.between: dict[tuple[int, int], deque[Frame]] = {
+            (a, b): deque() for a in numbers for b in numbers if a != b
+        }
+        self.sent: list[str] = []
+        """The kinds of all frames."""
+        self.all = [Worker(self, number, count) for number in numbers]
+
+    def begin(self) -> tuple[str, Worker, list[Worker]]:
+        """Begin a session; return its id, its owner and the other workers."""
+        loop = asyncio.get_running_loop()
+        first = self.all[0]
+        session = first.sessions.open(ALICE, loop)
+        assert session is not None
+        exchange = session.exchange()
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c"}}
+        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        exchange.receive(json.dumps(message).encode())
+        session.put_back(exchange)
+        first.sessions.seal(session)
+        owner = self.all[worker_of(session.id.encode(), len(self.all)) or 0]
+        return session.id, owner, [each for each in self.all if each is not owner]
+
+    def carry(self, sender: Worker, to: Worker) -> None:
+        """Carry the frames that one worker has sent to another one so far."""
+        frames = self.between[sender.number, to.number]
+        for _ in range(len(frames)):
+            frame, on_taken = frames.popleft()
+            to.sharing.take(frame)
+            if on_taken is not None:
+                on_taken()
+
+    def carry_all(self) -> None:
+        while any(self.between.values()):
+            for sender, to in self.between:
+                self.carry(self.all[sender], self.all[to])
+
+    def close(self) -> None:
+        for worker in self.all:
+            worker.sessions.end_all("over")
+
+
+def among(count: int, act: Callable[[Workers], object]) -> None:
+    async def run() -> None:
+        workers = Workers(count)
+        try:
+            found = act(workers)
+            if isinstance(found, Coroutine):
+                await found
+        finally:
+            workers.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+# --- the end of a session ---------------------------------------------------------------------------------
+
+
+def test_an_ended_session_is_refused_by_a_worker_that_has_begun_none() -> None:
+    def act(workers: Workers) -> None:
+        id, owner, (other,) = workers.begin()
+        owner.sessions.end_for_client(owner.session(id))
+        workers.carry_all()
+        for worker in (owner, other):
+            assert worker.sessions.adopt(id, ALICE, asyncio.get_running_loop()) is None
+
+    among(2, act)
+
+
+def test_a_text_with_two_dots_connects_once_only_to_read_the_keys() -> None:
+    async def run() -> None:
+        server, connected = new_server(TextKeys()), []
+
+        def connect(main: Any = None) -> Any:
+            dispatcher = server.connect(main)
+            connected.append(weakref.ref(dispatcher))
+            return dispatcher
+
+        sessions = Sessions(connect)
+        for _ in range(3):
+            assert sessions.adopt("a.b.c", ALICE, asyncio.get_running_loop()) is None
+        assert len(connected) == 1
+        assert not server.runtime.dispatchers
+
+    asyncio.run(run())
+
+
+def test_a_session_that_the_server_ends_while_it_begins_does_not_come_back() -> None:
+    def act(workers: Workers) -> None:
+        first = workers.all[0]
+        session = first.sessions.open(ALICE, asyncio.get_running_loop())
+        assert session is not None
+        session.dispatcher.session.agree({"protocolVersion": "2025-11-25"})
+        first.sessions.end_all("The server has ended")
+        first.sessions.seal(session)
+        assert len(first.sessions) == 0
+
+    among(2, act)
