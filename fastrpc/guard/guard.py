@@ -292,7 +292,7 @@ class Guard:
         rates, they count these requests separately: such a request does not wait for a lease."""
         entry = self.entry(principal)
         for about, rate in self._decision_for(entry.caller_class, CallTarget("request", "", None)).rates:
-            wait = self._own_limit(entry.caller, about, rate).take()
+            wait = _own_limit(self._rates, entry.caller, about, rate).take()
             if wait:
                 raise _rate_exceeded(version, wait)
 
@@ -436,9 +436,8 @@ class Guard:
 
     def _decision(self, entry: CallerEntry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, CallTarget.of_call(call))
-        leasing = self.leasing
-        limit_of = self._own_limit if leasing is None else partial(_leased_limit, leasing, self._rates)
-        limits = tuple(limit_of(entry.caller, about, rate) for about, rate in decision.rates)
+        limit_of = _own_limit if self.leasing is None else partial(_leased_limit, self.leasing)
+        limits = tuple(limit_of(self._rates, entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
             reserve = None
@@ -458,10 +457,6 @@ class Guard:
 
     def _decision_for(self, caller_class: CallerClass, target: CallTarget) -> Decision:
         return self.policy.decision(caller_class.caller, caller_class.key, target)
-
-    def _own_limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
-        name = f"{caller.counted_as}\0{tool}\0{rate.text}"
-        return self._rates.limit(name, rate.seconds * 1_000_000_000, rate.count)
 
     def _registry_changed(self) -> None:
         """Clear the decisions: a name may refer to something else now."""
@@ -560,6 +555,11 @@ async def _take_leased(leasing: Leasing, limits: tuple[RateLimit, ...]) -> tuple
             return at, int((share.room_at - now) * 1e9)
         await leasing.lease([(share, 1)])
     raise CannotCount("other calls use what is leased")
+
+
+def _own_limit(rates: RateTable, caller: Caller, tool: str, rate: Rate) -> RateLimit:
+    name = f"{caller.counted_as}\0{tool}\0{rate.text}"
+    return rates.limit(name, rate.seconds * 1_000_000_000, rate.count)
 
 
 def _leased_limit(leasing: Leasing, rates: RateTable, caller: Caller, tool: str, rate: Rate) -> RateLimit:
