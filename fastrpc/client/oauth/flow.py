@@ -36,7 +36,6 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from fastrpc.client.http.wire import json_of
 from fastrpc.client.oauth import ClientCredentials, OAuth
 from fastrpc.client.oauth.login_callback import Redirect, show
 from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget, life_of
@@ -394,7 +393,10 @@ def refusal_response(
 
 def _members_of(body: bytes) -> dict[str, Any]:
     """Return the members of a JSON object; none for anything else."""
-    members = json_of(body)
+    try:
+        members = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
     return members if isinstance(members, dict) else {}
 
 
