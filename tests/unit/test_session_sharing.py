@@ -7,14 +7,18 @@ The workers are objects of this process, each with a server; the tests carry the
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from fastrpc import Server
 from fastrpc.signed_texts import TextKeys
+from fastrpc.transports.http import session_seals
 from fastrpc.transports.http.session_ids import worker_of
 from fastrpc.transports.http.session_sharing import SessionSharing
 from fastrpc.transports.http.sessions import HttpSession, Sessions
@@ -179,5 +183,37 @@ def test_a_session_that_the_server_ends_while_it_begins_does_not_come_back() -> 
         first.sessions.end_all("The server has ended")
         first.sessions.seal(session)
         assert len(first.sessions) == 0
+
+    among(2, act)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_session_that_has_ended_is_freed_at_once(count: int) -> None:
+    def act(workers: Workers) -> None:
+        id, owner, others = workers.begin()
+        found = [weakref.ref(worker.session(id)) for worker in (owner, *others)]
+        workers.carry_all()
+        owner.sessions.end_for_client(owner.session(id))
+        for each in found:
+            session = each()
+            if session is not None:
+                session.close()
+            del session
+        for worker in workers.all:
+            worker.sessions.end_all("over")
+        assert [each() for each in found] == [None] * count
+
+    gc.disable()
+    try:
+        among(count, act)
+    finally:
+        gc.enable()
+
+
+def test_an_id_of_a_version_that_is_not_served_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def act(workers: Workers) -> None:
+        id, owner, (other,) = workers.begin()
+        monkeypatch.setattr(session_seals, "SESSION_VERSIONS", ("2025-06-18",))
+        assert other.sessions.adopt(id, ALICE, asyncio.get_running_loop()) is None
 
     among(2, act)

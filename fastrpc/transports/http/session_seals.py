@@ -17,6 +17,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
 
 from fastrpc import diagnostics
+from fastrpc.protocol.versions import SESSION_VERSIONS
+from fastrpc.quotas import size_of
 from fastrpc.transports.http.session_ids import belongs_here
 
 TYPE_CHECKING = False
@@ -33,6 +35,10 @@ CLOCK_SECONDS = 300
 """How far the clocks of two machines may differ, in seconds."""
 ENDED_KEPT = 10_000
 NONCE_BYTES, NONCE = 12, 16
+LAYOUT = 1
+"""Of the payload. A process refuses the ids of other layouts."""
+FAR_TOO_LARGE = 100 * LONGEST
+"""Memory of what a client declares that no id can contain, however short it is as JSON; in bytes."""
 NAMES = ("name", "version", "title")
 """What is kept of `clientInfo`, if it is text."""
 
@@ -42,7 +48,7 @@ class SessionSeals:
 
     def __init__(self, keys: TextKeys, audience: str) -> None:
         self._keys = keys
-        self._purpose = f"session {json.dumps(audience)}"
+        self._purpose = f"session {LAYOUT} {json.dumps(audience)}"
         self._ended: OrderedDict[str, None] = OrderedDict()  # nonces of sessions that clients have ended
         self._log = diagnostics.Once("info")
 
@@ -50,29 +56,35 @@ class SessionSeals:
         """Return an id for a session that has agreed, which this worker has; None if it would be too long."""
         info = {name: session.client_info.get(name) for name in NAMES}
         info = {name: value for name, value in info.items() if isinstance(value, str)}
+        if size_of([info, session.client_capabilities], FAR_TOO_LARGE) > FAR_TOO_LARGE:
+            return self._too_long()
         parts = [int(time.time()), session.version, info, session.client_capabilities]
         handshake = _encoded(json.dumps(parts, separators=(",", ":")).encode())
         while True:
             nonce = _encoded(os.urandom(NONCE_BYTES))
             id = self._keys.signed(self._purpose, principal, f"{nonce}.{handshake}")
             if len(id) > LONGEST:
-                self._log.write(
-                    f"a client declares more than an id of {LONGEST} bytes can contain: "
-                    "other processes cannot continue its session"
-                )
-                return None
+                return self._too_long()
             if belongs_here(id.encode()):
                 return id
 
+    def _too_long(self) -> None:
+        self._log.write(
+            f"a client declares more than an id of {LONGEST} bytes can contain: "
+            "other processes cannot continue its session"
+        )
+
     def handshake_of(self, id: str, principal: str) -> dict[str, Any] | None:
         """Return the params of `initialize` of a session; None for an id that was changed, is another
-        principal's, of an unknown key or too old, and for a session that was ended here."""
+        principal's, of an unknown key, of a version that is not served, or too old, and for a session that was ended here."""
         if len(id) > LONGEST or id.count(".") != 2:
             return None
         payload = self._keys.payload_of(id, self._purpose, principal)
         if payload is None or id[:NONCE] in self._ended:
             return None
         begun, version, info, capabilities = json.loads(urlsafe_b64decode(payload.partition(".")[2]))
+        if version not in SESSION_VERSIONS:  # of another release
+            return None
         if not -CLOCK_SECONDS <= time.time() - begun <= ADOPTED_SECONDS:
             return None
         return {"protocolVersion": version, "clientInfo": info, "capabilities": capabilities}

@@ -243,6 +243,8 @@ class HttpSession:
         self.closed = True
         self.interrupt(reason)
         self._main.close()
+        # Reference cycles, and the next garbage collection may be far off.
+        self.pass_line = self.take_line = self.on_listener = self.dispatcher.session.on_change = None
         self.rest()
         for stream in self._streams.values():
             stream.discard()
