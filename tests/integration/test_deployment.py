@@ -32,7 +32,7 @@ yaml = pytest.importorskip("yaml")
 
 KUBERNETES = "1.33"
 HOST = "mcp.example.com"
-SECRETS = {"FASTRPC_TOKEN", "FASTRPC_SECRET", "FASTRPC_TASKS_DATABASE"}
+SECRETS = {"FASTRPC_TOKEN", "FASTRPC_SECRET", "FASTRPC_TASKS_DATABASE", "FASTRPC_SHARED"}
 
 
 def text_of(name: str) -> str:
