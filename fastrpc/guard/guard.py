@@ -236,7 +236,7 @@ class Guard:
         except BaseException as error:  # it is cancelled, or the client has to send it again with an answer
             from asyncio import CancelledError
 
-            self._expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
+            _expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
             raise
         asked.confirm_at_start(lambda error: self._refused_late(call, entry, verdict, error))
         if self._is_recorded:
@@ -285,7 +285,7 @@ class Guard:
         rates, they count these requests separately: such a request does not wait for a lease."""
         entry = self.entry(principal)
         for about, rate in self._decision_for(entry.caller_class, CallTarget("request", "", None)).rates:
-            wait = self._own_limit(entry.caller, about, rate).take()
+            wait = _own_limit(self._rates, entry.caller, about, rate).take()
             if wait:
                 raise _rate_exceeded(version, wait)
 
@@ -318,7 +318,7 @@ class Guard:
     ) -> None:
         """Decide about a call for which a rate has to be leased first. Raises GuardRefusal."""
         try:
-            at, wait = await self._take_leased(limits)
+            at, wait = await _take_leased(self.leasing, limits)
         except CannotCount as error:
             words = f"The rate cannot be counted: {error}"
             unavailable = RateUnavailable(
@@ -326,26 +326,12 @@ class Guard:
             )
             raise self._refused(call, entry, decision.verdict, unavailable) from None
         except BaseException:  # it is cancelled
-            self._expect("cancelled", call, entry)
+            _expect("cancelled", call, entry)
             raise
         if wait:
             raise self._refused(call, entry, decision.verdict, _too_often(call, decision, at, wait))
         if not decision.is_plain:
             await (self._decide_slowly(call, entry, decision) or _at_once())
-
-    async def _take_leased(self, limits: tuple[RateLimit, ...]) -> tuple[int, int]:
-        """Return what `_take` does, once enough is leased. Raises CannotCount."""
-        assert self.leasing is not None
-        for _ in range(MOST_ATTEMPTS):
-            at, wait = _take(limits)
-            if wait != LEASE:
-                return at, wait
-            leased: Any = limits[at]
-            share, now = leased.share, monotonic()
-            if now < share.denied_until:
-                return at, int((share.room_at - now) * 1e9)
-            await self.leasing.lease([(share, 1)])
-        raise CannotCount("other calls use what is leased")
 
     async def _reserve_leased(
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, needed: LeaseNeeded, attempt: int
@@ -359,16 +345,9 @@ class Guard:
         except CannotCount as error:
             raise self._refused(call, entry, verdict, _uncounted(call, error)) from None
         except BaseException:  # it is cancelled
-            self._expect("cancelled", call, entry)
+            _expect("cancelled", call, entry)
             raise
         await (self._reserve(call, entry, verdict, attempt + 1) or _at_once())
-
-    @staticmethod
-    def _expect(outcome: str, call: CallInfo, entry: CallerEntry) -> None:
-        """Note in a call's account, if it has one, that nothing is reserved for the call."""
-        account = entry.accounts.get(call.name)
-        if account is not None and call.kind == "tool":
-            account.expect(outcome)
 
     def _check_current(
         self, call: CallInfo, entry: CallerEntry, policy: Policy, schema: Mapping[str, Any]
@@ -405,7 +384,7 @@ class Guard:
     def _refused(
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException
     ) -> BaseException:
-        self._expect("refused", call, entry)
+        _expect("refused", call, entry)
         return self._refused_late(call, entry, verdict, error)
 
     # --- caches -------------------------------------------------------------------------------------------
@@ -449,8 +428,9 @@ class Guard:
 
     def _decision(self, entry: CallerEntry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, CallTarget.of_call(call))
-        limit_of = self._own_limit if self.leasing is None else self._leased_limit
-        limits = tuple(limit_of(entry.caller, about, rate) for about, rate in decision.rates)
+        limits = tuple(
+            _limit(self.leasing, self._rates, entry.caller, about, rate) for about, rate in decision.rates
+        )
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
             reserve = None
@@ -470,15 +450,6 @@ class Guard:
 
     def _decision_for(self, caller_class: CallerClass, target: CallTarget) -> Decision:
         return self.policy.decision(caller_class.caller, caller_class.key, target)
-
-    def _own_limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
-        name = f"{caller.counted_as}\0{tool}\0{rate.text}"
-        return self._rates.limit(name, rate.seconds * 1_000_000_000, rate.count)
-
-    def _leased_limit(self, caller: Caller, tool: str, rate: Rate) -> RateLimit:
-        assert self.leasing is not None
-        name = f"rate\0{caller.counted_as}\0{tool}\0{rate.text}"
-        return self.leasing.rate(name, rate.seconds, rate.count, self._rates)
 
     def _registry_changed(self) -> None:
         """Clear the decisions: a name may refer to something else now."""
@@ -575,6 +546,41 @@ def _take(limits: tuple[RateLimit, ...]) -> tuple[int, int]:
                 taken.give_back()
             return at, wait
     return 0, 0
+
+
+async def _take_leased(leasing: Leasing | None, limits: tuple[RateLimit, ...]) -> tuple[int, int]:
+    """Return what `_take` does, once enough is leased. Raises CannotCount."""
+    assert leasing is not None
+    for _ in range(MOST_ATTEMPTS):
+        at, wait = _take(limits)
+        if wait != LEASE:
+            return at, wait
+        leased: Any = limits[at]
+        share, now = leased.share, monotonic()
+        if now < share.denied_until:
+            return at, int((share.room_at - now) * 1e9)
+        await leasing.lease([(share, 1)])
+    raise CannotCount("other calls use what is leased")
+
+
+def _own_limit(rates: RateTable, caller: Caller, tool: str, rate: Rate) -> RateLimit:
+    name = f"{caller.counted_as}\0{tool}\0{rate.text}"
+    return rates.limit(name, rate.seconds * 1_000_000_000, rate.count)
+
+
+def _limit(leasing: Leasing | None, rates: RateTable, caller: Caller, tool: str, rate: Rate) -> RateLimit:
+    """Return what the calls of a rate take from: this server's limit, or what it leases."""
+    if leasing is None:
+        return _own_limit(rates, caller, tool, rate)
+    name = f"rate\0{caller.counted_as}\0{tool}\0{rate.text}"
+    return leasing.rate(name, rate.seconds, rate.count, rates)
+
+
+def _expect(outcome: str, call: CallInfo, entry: CallerEntry) -> None:
+    """Note in a call's account, if it has one, that nothing is reserved for the call."""
+    account = entry.accounts.get(call.name)
+    if account is not None and call.kind == "tool":
+        account.expect(outcome)
 
 
 def _too_often(call: CallInfo, decision: Decision, at: int, wait_ns: int) -> RateExceeded:

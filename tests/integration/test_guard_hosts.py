@@ -1,4 +1,4 @@
-"""The guard on several hosts with one PostgreSQL: real servers with workers, which are killed, and with the database
+"""The guard on several hosts with one PostgreSQL: servers with workers, which are killed, and the database
 stopped under load.
 
 A host is a folder with a separate state. What the tools have run is in files, a byte for each call.
