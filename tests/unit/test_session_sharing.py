@@ -212,8 +212,55 @@ def test_a_session_that_has_ended_is_freed_at_once(count: int) -> None:
 
 def test_an_id_of_a_version_that_is_not_served_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def act(workers: Workers) -> None:
-        id, owner, (other,) = workers.begin()
+        id, _, (other,) = workers.begin()
         monkeypatch.setattr(session_seals, "SESSION_VERSIONS", ("2025-06-18",))
         assert other.sessions.adopt(id, ALICE, asyncio.get_running_loop()) is None
 
     among(2, act)
+
+
+# --- the state of a session -------------------------------------------------------------------------------
+
+
+def test_what_a_client_sets_at_a_worker_that_has_just_adopted_the_session_takes_nothing_away() -> None:
+    def act(workers: Workers) -> None:
+        id, owner, (other,) = workers.begin()
+        owner.subscribe(id, ONE)
+        owner.set_level(id, "debug")
+        workers.carry_all()
+        other.subscribe(id, OTHER)
+        other.set_level(id, "error")
+        workers.carry_all()
+        assert owner.state(id) == other.state(id) == ("error", {ONE, OTHER})
+
+    among(2, act)
+
+
+def test_an_old_answer_of_a_third_worker_takes_nothing_away() -> None:
+    def act(workers: Workers) -> None:
+        id, owner, (other, third) = workers.begin()
+        owner.subscribe(id, ONE)
+        other.session(id)
+        workers.carry_all()
+        third.session(id)
+        workers.carry(third, other)  # it answers what it knows now
+        owner.subscribe(id, OTHER)
+        owner.set_level(id, "debug")
+        workers.carry(owner, third)
+        workers.carry_all()
+        assert [each.state(id) for each in workers.all] == [("debug", {ONE, OTHER})] * 3
+
+    among(3, act)
+
+
+def test_a_change_of_a_session_has_only_its_owner_adopt_it() -> None:
+    def act(workers: Workers) -> None:
+        id, owner, others = workers.begin()
+        others[0].subscribe(id, ONE)
+        workers.carry_all()
+        here = [each for each in workers.all if each.state(id) is not None]
+        assert set(here) == {owner, others[0], workers.all[0]}
+        assert all(each.state(id) == (None, {ONE}) for each in here)
+        assert len(workers.sent) <= 4 * len(workers.all)
+
+    among(8, act)

@@ -76,7 +76,8 @@ class SessionSeals:
 
     def handshake_of(self, id: str, principal: str) -> dict[str, Any] | None:
         """Return the params of `initialize` of a session; None for an id that was changed, is another
-        principal's, of an unknown key, of a version that is not served, or too old, and for a session that was ended here."""
+        principal's, of an unknown key, of a version that is not served, or too old, and for a session that
+        was ended here."""
         if len(id) > LONGEST or id.count(".") != 2:
             return None
         payload = self._keys.payload_of(id, self._purpose, principal)

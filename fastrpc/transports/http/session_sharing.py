@@ -9,13 +9,14 @@ workers by the sockets of `session_router`, and to other hosts by the store (`st
 | `STATE`: what the client has changed of the log level and the subscriptions | all | a row |
 | `MESSAGE`: a response or a notification of the client | those that have the session (1) | a row |
 | `LINE`: a message of the server that belongs to no request | the owner: it has the stream | a row (2) |
-| `ADOPTED`: a worker has begun to serve the session | those that have it: they send theirs | a row is read |
+| `ADOPTED`: a worker has begun to serve the session | those that have it: they send `KNOWN` | a row is read |
 | `ENDED`: the client has ended the session | all | a row |
 
-(1) one of them has asked; (2) while no client reads that stream here. The owner is the worker that the
-checksum of the id names (`session_ids`). It alone notifies the client of changes, on each host. A request
-that sets `STATE` is answered when the workers know it, and the row is written or the store is away; all else
-comes a moment later than the answer.
+(1) one of them has asked; (2) while no client reads that stream here. Only the owner adopts a session because
+of a `STATE`. `KNOWN` only adds: its receiver may know later changes. The owner is the worker that the checksum
+of the id names (`session_ids`). It alone notifies the client of changes, on each host. A request that sets
+`STATE` is answered when the workers know it, and the row is written or the store is away; all else comes a
+moment later than the answer.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fastrpc.protocol.session_changes import (
     make_change,
     state_of,
 )
-from fastrpc.transports.http.session_ids import belongs_here, worker_of
+from fastrpc.transports.http.session_ids import worker_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 SHARED = "fastrpc.session"
 """The type of a frame with something about a session."""
-STATE, MESSAGE, LINE, ADOPTED, ENDED = "state", "message", "line", "adopted", "ended"
+STATE, KNOWN, MESSAGE, LINE, ADOPTED, ENDED = "state", "known", "message", "line", "adopted", "ended"
 FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications/roots/list_changed")
 """Notifications that concern requests, or what is stored of the client, in other processes."""
 
@@ -83,7 +84,7 @@ class SessionSharing:
         state = session.dispatcher.session
         state.on_change = partial(self._changed, session)
         session.common = state_of(state)
-        if not belongs_here(session.id.encode()):
+        if not self._is_owner(session.id):
             state.hears_changes = False
             session.pass_line = partial(self._send_line, session)
         if self._store is not None:
@@ -177,12 +178,14 @@ class SessionSharing:
             if session is not None:
                 self._sessions.end(session)
             return
-        if session is None and what in (STATE, LINE):
+        if session is None and what in (STATE, LINE) and self._is_owner(id):
             session = self._adopted(id, principal)
         if session is None:
             return
         if what == STATE:
             self._make(session, SessionChange(*data))
+        elif what == KNOWN:
+            self._add(session, SessionChange(*data))
         elif what == LINE:
             session.put_standalone(data)
         elif what == MESSAGE:
@@ -190,7 +193,7 @@ class SessionSharing:
         elif what == ADOPTED:
             change = change_between(CommonState(), state_of(session.dispatcher.session))
             if not change.is_empty:
-                self._send_one(frame["from"], STATE, session, change)
+                self._send_one(frame["from"], KNOWN, session, change)
 
     def receive(self, session: HttpSession, text: bytes) -> None:
         """Handle a message that the client has posted at another process."""
@@ -217,6 +220,15 @@ class SessionSharing:
         change = change_between(state_of(session.dispatcher.session), state)
         self._make(session, change)
         return change
+
+    def _is_owner(self, id: str) -> bool:
+        return worker_of(id.encode(), self._count) == self._number
+
+    def _add(self, session: HttpSession, known: SessionChange) -> None:
+        """Take what another worker has known when this one adopted a session: the client may have set the log
+        level here since."""
+        level = known.log_level if session.dispatcher.session.log_level is None else None
+        self._make(session, SessionChange(level, known.subscribed, ()))
 
     def _make(self, session: HttpSession, change: SessionChange) -> None:
         """Change the state of a session as its client has at another process."""
