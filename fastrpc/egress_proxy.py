@@ -19,17 +19,20 @@ import os
 import re
 import socket
 import struct
-from asyncio import StreamReader, StreamWriter
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterable
 from hmac import compare_digest
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, TypeVar
 
-T = TypeVar("T")
-Address = IPv4Address | IPv6Address
-Resolve = Callable[[str, int], Awaitable[list[str]]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+    from collections.abc import Awaitable, Callable, Iterable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+    Address = IPv4Address | IPv6Address
+    Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 SPECIAL_V4 = [
     IPv4Network(network)

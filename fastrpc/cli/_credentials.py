@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.command_line import CommandParser
 from fastrpc.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.command_line import CommandParser
 
 TOKEN_FILE_LIMIT = 64 * 1024
 

@@ -13,22 +13,28 @@ import os
 import sys
 from itertools import count
 from time import localtime, strftime
-from typing import Any
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.events import Print
 from textual.widgets import DataTable, Footer, RichLog, Static
 
-from fastrpc._core.recorder import CallRecord
 from fastrpc.cli._dev_wire import FROM_CLIENT, TO_CLIENT, shortened
 from fastrpc.client.client import Client
 from fastrpc.errors import ClientError, UsageError
-from fastrpc.server import Server
 from fastrpc.terminal.text import plain
 from fastrpc.transports.http.run import run_in_loop
-from fastrpc.transports.http.settings import HttpSettings
 from fastrpc.transports.shutdown import Shutdown, ShutdownSignals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from textual.app import ComposeResult
+
+    from fastrpc._core.recorder import CallRecord
+    from fastrpc.server import Server
+    from fastrpc.transports.http.settings import HttpSettings
 
 MOST_ROWS = 1000
 SHORT = 40  # columns of arguments and answers in the table

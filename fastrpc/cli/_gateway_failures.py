@@ -7,15 +7,19 @@ URL, the resource with a gateway's status is read; servers that are not gateways
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from fastrpc.cli import configuration
 from fastrpc.client.stdio import LAST_WORDS_BEGIN
-from fastrpc.client.sync import SyncClient
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError
 from fastrpc.gateway.status import STATUS_URI, NoAnswer, running
 from fastrpc.terminal.text import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.client.sync import SyncClient
 
 
 def name_failures(client: SyncClient) -> None:

@@ -7,16 +7,20 @@ PostgreSQL's for connecting and for each statement.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import Timer
 
 from fastrpc.cli import configuration
-from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.storage import GUARD_DATABASE, StorageError, open_database
-from fastrpc.storage.database import Database
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fastrpc.command_line import CommandParser
+    from fastrpc.storage.database import Database
 
 SLOW_SECONDS = 2.0
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 
 from fastrpc.errors import UsageError
-from fastrpc.settings import Setting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.settings import Setting
 
 SWITCH_KINDS = ("flag", "guard", "permission")
 """The kinds of settings that are switches: their option takes no value and sets them to true."""

@@ -6,10 +6,13 @@ loads. Reads the same sources as `serve` and changes nothing. Warnings go to std
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from fastrpc.cli import configuration, parser
-from fastrpc.settings import SettingValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fastrpc.settings import SettingValue
 
 EXAMPLES = """\
   fastrpc config

@@ -18,21 +18,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Mapping
 from time import time
-from typing import Any
 
 from fastrpc import diagnostics
-from fastrpc.engine.dispatcher import Dispatcher
-from fastrpc.engine.request import Request
 from fastrpc.errors import FastrpcError, InternalError
 from fastrpc.gateway.catalogue import GatewayCatalogue
 from fastrpc.gateway.member import CLIENT_NAME, DENIED, INVALID, GatewayMember, member_of
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
 from fastrpc.proxy import DeferredRequest, UpstreamServer
-from fastrpc.server import Server
 from fastrpc.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+    from typing import Any
+
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
+    from fastrpc.server import Server
 
 START_SECONDS = 30.0
 RETRY_SECONDS = 5.0
@@ -60,6 +64,8 @@ def gateway_of(
     of `fastrpc.gateway.names.STYLES`. `start_seconds`: the time in which each server must start and list its
     features. `folder`: the working directory of commands whose entries have no ``cwd``.
     """
+    from fastrpc.server import Server
+
     server = Server(name, version=__version__)
     gateway = Gateway(server, rules or Rules(), style, start_seconds, folder)
     server._upstream = gateway
@@ -74,6 +80,8 @@ def _pause(member: GatewayMember) -> float:
 
 def front_of(proxies: Mapping[str, Server], name: str) -> Server:
     """Return a server with the features of these proxies, which are given by their servers' names."""
+    from fastrpc.server import Server
+
     server = Server(name)
     server._upstream = gateway = Gateway(server, Rules())
     for each, proxy in proxies.items():

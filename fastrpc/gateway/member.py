@@ -135,6 +135,7 @@ def _proxy_of(
 def proxy_with(entry: ServerEntry, options: Mapping[str, Any], **about: Any) -> Server:
     """Return a proxy of the server of an entry, with these options of its target. Raises DefinitionError."""
     from fastrpc.processes import environment
+    from fastrpc.server import Server
 
     if entry.url:
         return Server.proxy(entry.url, **options, **about)

@@ -7,12 +7,14 @@ that refer to themselves keep a reference into ``$defs``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any
-
 from fastrpc.errors import DefinitionError
 
-Schema = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+    from typing import Any
+
+    Schema = dict[str, Any]
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 JSON = "application/json"

@@ -6,14 +6,12 @@ path (``..``) is refused: no argument reaches another operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fastrpc.content import ToolResult
 from fastrpc.errors import ToolError
 from fastrpc.json_encoding import to_json
-from fastrpc.openapi.document import FORM, JSON, MULTIPART, Operation, OperationParameter, base_of, is_json
+from fastrpc.openapi.document import FORM, JSON, MULTIPART, base_of, is_json
 from fastrpc.openapi.styles import (
     items_of,
     pairs_of,
@@ -24,6 +22,13 @@ from fastrpc.openapi.styles import (
     simple_of,
     text_of,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Any
+
+    from fastrpc.openapi.document import Operation, OperationParameter
 
 LONGEST_ERROR = 2_000
 BINARY = "application/octet-stream"

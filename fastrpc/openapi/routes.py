@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from enum import Enum
-from typing import Literal
 
-from fastrpc.openapi.document import Operation
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Literal
+
+    from fastrpc.openapi.document import Operation
 
 
 class MCPType(Enum):

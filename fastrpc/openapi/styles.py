@@ -6,11 +6,14 @@ object that is empty. No I/O.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote
 
 from fastrpc.json_encoding import to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 DELIMITERS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 LEADS = {"label": ".", "matrix": ";"}

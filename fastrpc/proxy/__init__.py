@@ -20,19 +20,10 @@ Where a rule is (files of this package by their names, others from `fastrpc/` on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
 from time import monotonic, time
-from typing import Any, Protocol
 
 from fastrpc import diagnostics
-from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.forwarding import UpstreamRoute
-from fastrpc.content import Received
-from fastrpc.context import Context
-from fastrpc.definitions.registry import Registries
-from fastrpc.engine.dispatcher import Dispatcher
-from fastrpc.engine.request import Request
-from fastrpc.engine.runtime import Runtime
 from fastrpc.errors import FastrpcError, HeaderMismatch, InternalError, ToolError
 from fastrpc.proxy.entries import contents_of, tool_result_of
 from fastrpc.proxy.features import CHANGES, UpstreamFeatures
@@ -49,26 +40,38 @@ from fastrpc.proxy.requests import LoginFailed, SessionGone, UpstreamError
 from fastrpc.proxy.rounds import complete_result
 from fastrpc.proxy.start_limit import Late, in_time
 from fastrpc.proxy.subscriptions import UpstreamSubscriptions
-from fastrpc.proxy.targets import UpstreamTarget
 from fastrpc.proxy.upstream import UpstreamClient, translated
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, Protocol
 
-class ProxyServer(Protocol):
-    """The part of `Server` that the proxy needs: the server whose features come from the upstream."""
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc.content import Received
+    from fastrpc.context import Context
+    from fastrpc.definitions.registry import Registries
+    from fastrpc.engine.dispatcher import Dispatcher
+    from fastrpc.engine.request import Request
+    from fastrpc.engine.runtime import Runtime
+    from fastrpc.proxy.targets import UpstreamTarget
 
-    name: str
-    version: str
-    registries: Registries
+    class ProxyServer(Protocol):
+        """The part of `Server` that the proxy needs: the server whose features come from the upstream."""
 
-    @property
-    def runtime(self) -> Runtime:
-        """The runtime that all connections of this server share."""
+        name: str
+        version: str
+        registries: Registries
 
-    def resource_updated(self, uri: str, rest: dict[str, Any] | None) -> None:
-        """Notify subscribed clients that a resource has changed, with other members of the params."""
+        @property
+        def runtime(self) -> Runtime:
+            """The runtime that all connections of this server share."""
 
-    def _runtimes(self) -> list[Runtime]:
-        """The runtimes in which clients see what this server has."""
+        def resource_updated(self, uri: str, rest: dict[str, Any] | None) -> None:
+            """Notify subscribed clients that a resource has changed, with other members of the params."""
+
+        def _runtimes(self) -> list[Runtime]:
+            """The runtimes in which clients see what this server has."""
 
 
 START_SECONDS = 30.0

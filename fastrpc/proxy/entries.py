@@ -7,17 +7,12 @@ and converts the result into what the encoders of `fastrpc.methods` write.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
-
 from fastrpc._core.call_result import CallResult
 from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.forwarding import ToolForwarder, UpstreamRoute
 from fastrpc.client.results import CompletionResult, PromptResult, ReadResult
 from fastrpc.client_requests.base import InputRequest, InvalidClientResult
 from fastrpc.content import KINDS_OF_CONTENT, Block, Contents, Received, ToolResult
-from fastrpc.context import Context
-from fastrpc.definitions.addresses import Addresses
 from fastrpc.definitions.completion import Completion, Completions, key_of
 from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.prompt import Prompt
@@ -32,23 +27,30 @@ from fastrpc.schema.converters import ANY
 from fastrpc.schema.passed_signature import PassedSignature
 from fastrpc.tool_style import PLAIN
 
-Read = TypeVar("Read")
-Through = Callable[..., Awaitable[Any]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any, Protocol, TypeVar
 
+    from fastrpc.context import Context
+    from fastrpc.definitions.addresses import Addresses
 
-class Upstream(Protocol):
-    """The upstream server, as its entries use it."""
+    Read = TypeVar("Read")
+    Through = Callable[..., Awaitable[Any]]
 
-    route: UpstreamRoute
+    class Upstream(Protocol):
+        """The upstream server, as its entries use it."""
 
-    async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
-        """Send a request for a call, and return the result. Raises ToolError and ProtocolError."""
+        route: UpstreamRoute
 
-    async def result_of(self, request: PendingRequest, context: Context) -> dict[str, Any]:
-        """Return the result of a request that has been sent for a call. Raises as `request` does."""
+        async def request(self, method: str, params: dict[str, Any], context: Context) -> dict[str, Any]:
+            """Send a request for a call, and return the result. Raises ToolError and ProtocolError."""
 
-    async def read(self, uri: str, context: Context) -> Received | None:
-        """Read a resource; None if it does not exist. Raises as `request` does."""
+        async def result_of(self, request: PendingRequest, context: Context) -> dict[str, Any]:
+            """Return the result of a request that has been sent for a call. Raises as `request` does."""
+
+        async def read(self, uri: str, context: Context) -> Received | None:
+            """Read a resource; None if it does not exist. Raises as `request` does."""
 
 
 def _named(names: list[Any]) -> list[Parameter]:

@@ -9,11 +9,14 @@ resources; so do notifications that no version names. Each connection has its ow
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Any
-
-from fastrpc.context import Context
 from fastrpc.protocol.versions import HOP_KEYS, HOP_PARAMS, LATEST_SESSION_VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+    from typing import Any
+
+    from fastrpc.context import Context
 
 HOP_RESULT = frozenset(("_meta", "resultType", "task", "inputRequests", "requestState"))
 """The same of a result."""

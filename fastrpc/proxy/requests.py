@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from typing import Any
 
-from fastrpc.context import Context
 from fastrpc.errors import InternalError, InvalidParams, ProtocolError, ToolError
 from fastrpc.quotas import size_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from typing import Any
+
+    from fastrpc.context import Context
 
 RESOURCE_NOT_FOUND = -32002
 REFUSED = InternalError.code

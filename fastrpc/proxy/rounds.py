@@ -6,18 +6,21 @@ and the request is sent again with the client's answers, until the result is com
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from fastrpc.client.results import input_requests_of
-from fastrpc.context import Context
 from fastrpc.errors import InvalidAnswer, MissingRequiredClientCapability, ToolError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.proxy.entries import INPUT_REQUESTS, PassedInputRequest
 from fastrpc.proxy.requests import UpstreamError
 
-Send = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Sends a request with these params, and returns its result. Raises RemoteError and ToolError."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from fastrpc.context import Context
+
+    Send = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+    """Sends a request with these params, and returns its result. Raises RemoteError and ToolError."""
 
 INPUT_REQUIRED = "input_required"
 MOST_ROUNDS = 64

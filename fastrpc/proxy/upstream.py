@@ -7,20 +7,14 @@ requests to the call that they belong to. `fastrpc.proxy` decides what to reques
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Protocol
 
 from fastrpc import diagnostics
-from fastrpc._core.client_request import PendingRequest
 from fastrpc._core.client_stream import ClientStream
-from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import Listening
 from fastrpc.client.server_messages import params_of
 from fastrpc.client.session import Session
-from fastrpc.client.transport import ConnectionTransport
 from fastrpc.client_requests.base import ClientRefusal
-from fastrpc.context import Context
 from fastrpc.errors import (
     AuthorizationFailed,
     ClientError,
@@ -57,19 +51,28 @@ from fastrpc.proxy.requests import (
 )
 from fastrpc.time_limit import TimeLimit
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
 
-class Owner(Protocol):
-    """Receives the events of a connection."""
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.forwarding import UpstreamRoute
+    from fastrpc.client.transport import ConnectionTransport
+    from fastrpc.context import Context
 
-    route: UpstreamRoute
-    relist: Callable[[], object]
-    """Lists everything again: the server may have changed without a notification."""
+    class Owner(Protocol):
+        """Receives the events of a connection."""
 
-    def on_notification(self, method: str, params: dict[str, Any], context: Context | None) -> object:
-        """Handle a notification. `context` is that of the call to which it most probably belongs."""
+        route: UpstreamRoute
+        relist: Callable[[], object]
+        """Lists everything again: the server may have changed without a notification."""
 
-    def on_end(self, client: UpstreamClient, reason: str) -> object:
-        """Handle the end of the connection."""
+        def on_notification(self, method: str, params: dict[str, Any], context: Context | None) -> object:
+            """Handle a notification. `context` is that of the call to which it most probably belongs."""
+
+        def on_end(self, client: UpstreamClient, reason: str) -> object:
+            """Handle the end of the connection."""
 
 
 HANDSHAKE_SECONDS = 3600.0

@@ -12,14 +12,18 @@ from __future__ import annotations
 import os
 import signal
 from array import array
-from collections.abc import Sequence
 from math import ceil, frexp
 from threading import Lock, Thread
 
 from fastrpc import diagnostics, forks
 from fastrpc._core import signal_pipe
-from fastrpc._core.recorder import CallRecord
-from fastrpc.telemetry.observers import Observers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastrpc._core.recorder import CallRecord
+    from fastrpc.telemetry.observers import Observers
 
 LOWEST = -4  # 2 ** -4 µs: shorter durations count as that
 HIGHEST = 36  # 2 ** 36 µs, 19 hours: longer ones count as that

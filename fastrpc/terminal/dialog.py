@@ -11,16 +11,20 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
-from fastrpc.terminal.choices import Choice
 from fastrpc.terminal.device import NoTerminal, size_of
 from fastrpc.terminal.keys import Keys
 from fastrpc.terminal.menu import Menu
 from fastrpc.terminal.raw_terminal import RawTerminal
 from fastrpc.terminal.text import styled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from typing import Any
+
+    from fastrpc.terminal.choices import Choice
 
 MONITOR_SECONDS = 0.2  # seconds between two checks of the size and the foreground group
 ESCAPE_SECONDS = 0.1  # seconds after which an escape byte is the Escape key

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from fastrpc.terminal.choices import Choice
 from fastrpc.terminal.text import cut, wrapped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastrpc.terminal.choices import Choice
 
 MARGIN = 2
 HELP = "Up/Down or a number, Enter: take"

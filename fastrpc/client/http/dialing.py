@@ -17,16 +17,20 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable
 from itertools import zip_longest
-from ssl import SSLContext
-from typing import Any
 
-from fastrpc.client.http.address import Remote
 from fastrpc.client.http.connection import BrokenConnection, HttpConnection, Response
 from fastrpc.client.urls import Origin, authority, origin_of, request_target
 
-Callback = Callable[[HttpConnection], object]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from ssl import SSLContext
+    from typing import Any
+
+    from fastrpc.client.http.address import Remote
+
+    Callback = Callable[[HttpConnection], object]
 
 CONNECT_SECONDS = 10.0
 HANDSHAKE = "its TLS handshake"
