@@ -20,11 +20,14 @@ from fastrpc.proxy.entries import (
     PassedResource,
     PassedTemplate,
     PassedTool,
-    Upstream,
 )
 from fastrpc.proxy.lists import read_list
 from fastrpc.proxy.targets import UpstreamTarget
 from fastrpc.proxy.upstream import UpstreamClient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.proxy.entries import Upstream
 
 LISTS: dict[str, tuple[str, str, str, Any]] = {
     "tools": ("tools/list", "tools", "name", PassedTool),
