@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
 
 from fastrpc import diagnostics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
 
 VARIABLE = "FASTRPC_TRACEBACK"
 _is_installed = False

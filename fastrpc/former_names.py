@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
 
 FORMER_NAMES = {
     "fastrpc.ask": "fastrpc.human_input",

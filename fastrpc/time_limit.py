@@ -7,9 +7,12 @@ separate timer, which most blocks would cancel at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from time import monotonic
-from types import TracebackType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
 
 SHORTEST_PAUSE = 0.001
 """The minimum delay of the timer in seconds: the clock of a loop may count in milliseconds."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 from fastrpc.cli import configuration
 from fastrpc.cli._own_server import own_command
@@ -17,6 +16,10 @@ from fastrpc.errors import UsageError
 from fastrpc.transports.http.settings import HttpSettings
 from fastrpc.transports.http.sockets import Address
 from fastrpc.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def serve(target: str, address: str, *, plain: bool) -> int:

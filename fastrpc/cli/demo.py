@@ -13,21 +13,25 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any
 
-from fastrpc._core.call_result import CallResult
 from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import toolset_settings
 from fastrpc.cli._contract import load_companion, load_contract
 from fastrpc.cli._own_server import own_command, sheltered_variables
 from fastrpc.client.client import Client
-from fastrpc.client.sync import SyncClient
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import ClientError, FastrpcError, RequestTimeout
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.terminal.text import styled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from fastrpc._core.call_result import CallResult
+    from fastrpc.client.sync import SyncClient
 
 EXAMPLES = """\
   fastrpc demo

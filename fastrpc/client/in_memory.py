@@ -6,35 +6,36 @@ runs inline, its response has then been received.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
-
-from fastrpc._core.client_request import PendingRequest
-from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.transport import ConnectionTransport
-from fastrpc.errors import ConnectionLost
 from fastrpc.transports.base import Connections
 from fastrpc.transports.memory import MemoryTransport
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
 
-class LineWatcher(Protocol):
-    """Receives every line of both directions, with its newline."""
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.client_stream import ClientStream
+    from fastrpc.errors import ConnectionLost
 
-    def sent(self, data: bytes) -> object: ...
-    def received(self, data: bytes) -> object: ...
+    class LineWatcher(Protocol):
+        """Receives every line of both directions, with its newline."""
 
+        def sent(self, data: bytes) -> object: ...
+        def received(self, data: bytes) -> object: ...
 
-class InMemoryServer(Protocol):
-    """The part of `fastrpc.Server` that is needed here."""
+    class InMemoryServer(Protocol):
+        """The part of `fastrpc.Server` that is needed here."""
 
-    name: str
+        name: str
 
-    @property
-    def runtime(self) -> Any:
-        """Its `ServedRuntime`. Untyped, as the next: pyright rejects the types."""
+        @property
+        def runtime(self) -> Any:
+            """Its `ServedRuntime`. Untyped, as the next: pyright rejects the types."""
 
-    def connect(self, main: Any = None) -> Any:
-        """Return the `ServedDispatcher` of a new connection."""
+        def connect(self, main: Any = None) -> Any:
+            """Return the `ServedDispatcher` of a new connection."""
 
 
 class InMemory(ConnectionTransport):

@@ -8,42 +8,45 @@ reopened with back-off, and everything subscribed to is reported as changed: it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from itertools import count
-from types import TracebackType
-from typing import Any, Protocol
 
-from fastrpc._core.client_request import PendingRequest
-from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.transport import PAUSES
 from fastrpc.errors import ClientError, ConnectionLost, HttpStatusError
 from fastrpc.protocol.versions import STATELESS, SUBSCRIPTION_KEY
 from fastrpc.quotas import size_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from types import TracebackType
+    from typing import Any, Protocol
 
-class ListeningSession(Protocol):
-    """The part of a session that `Listening` uses."""
+    from fastrpc._core.client_request import PendingRequest
+    from fastrpc._core.client_stream import ClientStream
 
-    version: str
-    stream: ClientStream
-    listening: list[Listening]
-    """The open `Listening` objects, which receive each notification (`Listening.take`)."""
-    lost: ConnectionLost | None
-    """Why the connection was lost; None while it is open."""
+    class ListeningSession(Protocol):
+        """The part of a session that `Listening` uses."""
 
-    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Run a coroutine until it ends or the session does."""
+        version: str
+        stream: ClientStream
+        listening: list[Listening]
+        """The open `Listening` objects, which receive each notification (`Listening.take`)."""
+        lost: ConnectionLost | None
+        """Why the connection was lost; None while it is open."""
 
-    async def request(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Send a request and return its result. Raises ClientError."""
+        def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+            """Run a coroutine until it ends or the session does."""
 
-    def start(
-        self, method: str, params: dict[str, Any] | None = None, *, timeout_seconds: float | None
-    ) -> tuple[PendingRequest, asyncio.Future[Any]]:
-        """Send a request; return it, and the future of its result."""
+        async def request(self, method: str, params: dict[str, Any] | None = None) -> Any:
+            """Send a request and return its result. Raises ClientError."""
 
-    def withdraw(self, request: PendingRequest) -> None:
-        """Cancel a request."""
+        def start(
+            self, method: str, params: dict[str, Any] | None = None, *, timeout_seconds: float | None
+        ) -> tuple[PendingRequest, asyncio.Future[Any]]:
+            """Send a request; return it, and the future of its result."""
+
+        def withdraw(self, request: PendingRequest) -> None:
+            """Cancel a request."""
 
 
 LISTS = {

@@ -6,14 +6,17 @@ schema is compiled with the first result.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastrpc import diagnostics
-from fastrpc._core.call_result import CallResult
 from fastrpc.errors import InvalidAnswer
 
 MOST_EVALUATED = 1_000_000
 """Schemas that are evaluated for one result, which takes some 20 ms."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc._core.call_result import CallResult
 
 
 class OutputSchemas(dict[str, "Any"]):

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from fastrpc._core.call_result import check_block
 from fastrpc.errors import InvalidAnswer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 class Described(dict[str, "Any"]):

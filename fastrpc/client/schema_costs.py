@@ -6,11 +6,14 @@ refer twice to the next take minutes, and hold the interpreter. `evaluations` co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
 from urllib.parse import unquote
 
-_Found = tuple[int, list[Any] | None]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    _Found = tuple[int, list[Any] | None]
 
 NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies")
 """Keywords whose members are schemas by name."""

@@ -7,18 +7,22 @@ functions that take progress, to the open `Listening` objects, and to the handle
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc._core.client_request import sent_id
 from fastrpc._core.client_stream import LONGEST_LINE, OVER_LIMIT, ClientStream
-from fastrpc.client.handlers import Handlers
 from fastrpc.client.listening import LISTEN, Listening
 from fastrpc.errors import ClientError, InternalError, InvalidAnswer, InvalidRequest, Overloaded, RemoteError
 from fastrpc.json_encoding import UNWRITABLE, message_json, to_json
 from fastrpc.quotas import Quota, size_of
 from fastrpc.redaction import masked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from fastrpc.client.handlers import Handlers
 
 MOST_ANSWERING = 256
 MOST_ANSWERING_BYTES = 64 * 1024 * 1024

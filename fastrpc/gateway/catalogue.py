@@ -7,16 +7,20 @@ as a call of the original. `fastrpc.gateway` manages the connections.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc.definitions.completion import key_of
-from fastrpc.definitions.registry import Registries, Registry
-from fastrpc.gateway.member import GatewayMember
 from fastrpc.gateway.names import SCHEME, is_listable, listed_name
 from fastrpc.protocol.uri_template import normal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from fastrpc.definitions.registry import Registries, Registry
+    from fastrpc.gateway.member import GatewayMember
 
 RENAMED = ("tool", "prompt")
 

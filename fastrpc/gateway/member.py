@@ -6,16 +6,20 @@ proxy. This module starts nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc.client.config import ServerEntry, entry_of
-from fastrpc.definitions.registry import Registries
 from fastrpc.errors import DefinitionError, InvalidConfig
-from fastrpc.proxy import UpstreamServer
-from fastrpc.server import Server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from fastrpc.definitions.registry import Registries
+    from fastrpc.proxy import UpstreamServer
+    from fastrpc.server import Server
 
 CLIENT_NAME = "fastrpc gateway"
 """The client's name that the servers receive."""

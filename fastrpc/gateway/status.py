@@ -12,20 +12,24 @@ import json
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator, Sequence
 from threading import Thread
 from time import monotonic, time
-from typing import Any
 
-from fastrpc._core.recorder import CallRecord
 from fastrpc.errors import FastrpcError
-from fastrpc.gateway import Gateway
-from fastrpc.gateway.member import GatewayMember
 from fastrpc.gateway.names import SCHEME
 from fastrpc.redaction import masked
-from fastrpc.server import Server
 from fastrpc.telemetry.statistics import NO_ERRORS
 from fastrpc.unix_sockets import SocketFolder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from fastrpc._core.recorder import CallRecord
+    from fastrpc.gateway import Gateway
+    from fastrpc.gateway.member import GatewayMember
+    from fastrpc.server import Server
 
 FOLDER = "gateways"
 ENDING = ".sock"

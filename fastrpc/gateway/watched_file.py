@@ -5,15 +5,18 @@ If a changed file cannot be read or contains no servers, that is logged once, an
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastrpc import diagnostics
 from fastrpc.client.config import read_servers
 from fastrpc.errors import InvalidConfig
-from fastrpc.gateway import Gateway
 from fastrpc.regular_files import stamp_of
 
-Stamp = tuple[int, int, int, int] | None
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.gateway import Gateway
+
+    Stamp = tuple[int, int, int, int] | None
 
 CHECK_SECONDS = 0.5
 EMPTY = "it contains no servers"

@@ -16,12 +16,15 @@ import asyncio
 import os
 import signal as signals
 import time
-from collections.abc import Callable, Mapping, Sequence
 
 from fastrpc.processes import reapers
 from fastrpc.processes.output import FILE_LIMIT, MEMORY_LIMIT, Output, OutputFile
 from fastrpc.processes.reapers import ProgramError, ReaperLostError
 from fastrpc.processes.variables import encoded, encoded_environment, environment, inherited
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = [
     "FILE_LIMIT",

@@ -11,7 +11,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PASSES = 20  # new processes may appear while /proc is read
 

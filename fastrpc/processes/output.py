@@ -9,9 +9,12 @@ never the program: see `file_error`. Part of `fastrpc.processes`, which exports 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 
 from fastrpc.regular_files import open_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 MEMORY_LIMIT = 1024 * 1024
 """How many bytes of a program's output are kept in memory."""

@@ -16,27 +16,29 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Sequence
-from typing import Protocol
 
 from fastrpc.errors import ToolError
 from fastrpc.processes.output import write_all
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
 
-class ReportReceiver(Protocol):
-    """Receives the reports about one program."""
+    class ReportReceiver(Protocol):
+        """Receives the reports about one program."""
 
-    def on_report(self, report: bytes) -> None:
-        """Handle a report of the reaper."""
+        def on_report(self, report: bytes) -> None:
+            """Handle a report of the reaper."""
 
-    def on_lost(self) -> None:
-        """The reaper and its guardian, if it had one, are gone: it is unknown which processes remain."""
+        def on_lost(self) -> None:
+            """The reaper and its guardian, if it had one, are gone: it is unknown which processes remain."""
 
-    def on_loop_closed(self) -> None:
-        """The loop was closed, and the reaper ends."""
+        def on_loop_closed(self) -> None:
+            """The loop was closed, and the reaper ends."""
 
-    async def terminate(self, grace_seconds: float) -> bool:
-        """End the program and its descendants; return whether all have ended."""
+        async def terminate(self, grace_seconds: float) -> bool:
+            """End the program and its descendants; return whether all have ended."""
 
 
 REAPER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "_core", "reaper")

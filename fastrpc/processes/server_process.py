@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
 
 from fastrpc.processes import _payload, close_watched, kill_unsupervised, reapers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 EOF_SECONDS = 1.0  # seconds that it may take to end after it has closed a pipe, on a busy machine too
 LEAVE_SECONDS = 0.5  # seconds that it may take to end after its input was closed

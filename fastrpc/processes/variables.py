@@ -7,10 +7,13 @@ microseconds, reading forty variables fifty.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 
 from fastrpc.environment import raw_environment
 from fastrpc.processes.reapers import ProgramError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:

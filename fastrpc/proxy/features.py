@@ -6,28 +6,22 @@ not changed stay the same objects. `lists` reads one list, `entries` makes the e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from typing import Any
-
 from fastrpc import diagnostics
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
-from fastrpc.definitions.registry import Registries, Registry
 from fastrpc.errors import DefinitionError, FastrpcError
-from fastrpc.proxy.entries import (
-    PassedCompletion,
-    PassedPrompt,
-    PassedResource,
-    PassedTemplate,
-    PassedTool,
-)
+from fastrpc.proxy.entries import PassedCompletion, PassedPrompt, PassedResource, PassedTemplate, PassedTool
 from fastrpc.proxy.lists import read_list
-from fastrpc.proxy.targets import UpstreamTarget
-from fastrpc.proxy.upstream import UpstreamClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+    from typing import Any
+
+    from fastrpc.definitions.registry import Registries, Registry
     from fastrpc.proxy.entries import Upstream
+    from fastrpc.proxy.targets import UpstreamTarget
+    from fastrpc.proxy.upstream import UpstreamClient
 
 LISTS: dict[str, tuple[str, str, str, Any]] = {
     "tools": ("tools/list", "tools", "name", PassedTool),

@@ -6,16 +6,20 @@ connection when it is needed; the modules for HTTP are imported then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.stdio import HeardProcess, Stdio
 from fastrpc.client.targets import SCHEMES
-from fastrpc.client.transport import ConnectionTransport
 from fastrpc.errors import ConnectionLost, DefinitionError
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION, VERSIONS
-from fastrpc.proxy.upstream import Owner, UpstreamClient
+from fastrpc.proxy.upstream import UpstreamClient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from fastrpc._core.client_stream import ClientStream
+    from fastrpc.client.transport import ConnectionTransport
+    from fastrpc.proxy.upstream import Owner
 
 COMMAND_OPTIONS = ("cwd", "env")
 

@@ -14,13 +14,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from threading import Lock
-from typing import Any
 
 from sqlalchemy import create_engine, event, inspect, text
-from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
@@ -36,6 +33,14 @@ from fastrpc.storage.errors import (
 )
 from fastrpc.storage.kinds import GUARD, DatabaseKind
 from fastrpc.storage.urls import place_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from sqlalchemy.engine import URL, Connection, Engine
 
 IMMEDIATE = "fastrpc_immediate"
 MIGRATION_LOCK = 0x66727063_67756172

@@ -6,13 +6,17 @@ kernel of its machine still acknowledges; and a Unix socket has no such limits.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from time import monotonic
-from typing import Any
 
 import psycopg
 from sqlalchemy import event
-from sqlalchemy.engine import Engine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from sqlalchemy.engine import Engine
 
 STATEMENT_SECONDS = 60.0
 

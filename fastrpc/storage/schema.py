@@ -7,7 +7,10 @@ increments it in the same transaction (`note_change`), so a cache of rows only c
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
 
 ID_LENGTH = 12
 

@@ -8,11 +8,14 @@ exception, with no other effect. Costs nothing while nothing is raised.
 from __future__ import annotations
 
 import asyncio
-from asyncio import AbstractEventLoop
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from fastrpc import diagnostics, forks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Coroutine
+    from typing import Any
 
 
 def new_loop() -> AbstractEventLoop:

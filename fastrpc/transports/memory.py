@@ -7,9 +7,14 @@ messages are passed, line by line, to `on_line`. The smallest transport.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
-from fastrpc.transports.base import Connections, Transport
+from fastrpc.transports.base import Transport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastrpc.transports.base import Connections
 
 
 class MemoryTransport(Transport):

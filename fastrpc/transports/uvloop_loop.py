@@ -9,9 +9,12 @@ nothing that can be measured.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import uvloop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Loop(uvloop.Loop):

@@ -18,8 +18,12 @@ from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc.client.oauth import OAuth
-from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget, key_of
+from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, key_of
 from fastrpc.errors import AuthorizationFailed, ClientError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.client.oauth.record import LoginTarget
 
 
 class Credentials:

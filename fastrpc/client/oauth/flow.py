@@ -38,11 +38,15 @@ from pydantic import AnyUrl, ValidationError
 
 from fastrpc.client.oauth import ClientCredentials, OAuth
 from fastrpc.client.oauth.login_callback import Redirect, show
-from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget, life_of
+from fastrpc.client.oauth.record import life_of
 from fastrpc.client.urls import is_local_host, shown
 from fastrpc.errors import AuthorizationFailed, ClientError
 from fastrpc.time_limit import TimeLimit
 from fastrpc.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.client.oauth.record import AuthorizationRefusal, LoginRecord, LoginTarget
 
 FLOW_SECONDS = 30.0
 """Time limit of each request of a flow, with its whole answer."""

@@ -9,28 +9,30 @@ from __future__ import annotations
 import json
 import re
 import time
-from ssl import SSLContext
-from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ssl import SSLContext
+    from typing import Any, Protocol
 
-class LoginTarget(Protocol):
-    """The MCP server."""
+    class LoginTarget(Protocol):
+        """The MCP server."""
 
-    url: str
-    shown: str
+        url: str
+        shown: str
 
-    @property
-    def is_local(self) -> bool: ...
+        @property
+        def is_local(self) -> bool: ...
 
-    def hide(self, text: str) -> str:
-        """Return a text with the secrets removed."""
+        def hide(self, text: str) -> str:
+            """Return a text with the secrets removed."""
 
-    def add_secret(self, secret: str) -> None:
-        """Remove this too, from now on."""
+        def add_secret(self, secret: str) -> None:
+            """Remove this too, from now on."""
 
-    def tls_for_all(self) -> SSLContext | None:
-        """Return TLS settings for the authorization server; None for the default."""
+        def tls_for_all(self) -> SSLContext | None:
+            """Return TLS settings for the authorization server; None for the default."""
 
 
 LEEWAY_SECONDS = 10.0

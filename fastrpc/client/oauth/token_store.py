@@ -9,22 +9,24 @@ write one key at once overwrite each other's record; none of them reads half of 
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
 
 from fastrpc import diagnostics
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
 
-class TokenStore(Protocol):
-    """What keeps records. Methods may block, and raise OSError when a record cannot be kept."""
+    class TokenStore(Protocol):
+        """What keeps records. Methods may block, and raise OSError when a record cannot be kept."""
 
-    def load(self, key: str) -> str | None:
-        """Return the record under a key, or None."""
+        def load(self, key: str) -> str | None:
+            """Return the record under a key, or None."""
 
-    def save(self, key: str, record: str) -> None:
-        """Keep a record in place of the one that is there."""
+        def save(self, key: str, record: str) -> None:
+            """Keep a record in place of the one that is there."""
 
-    def delete(self, key: str) -> None:
-        """Forget a record, if there is one."""
+        def delete(self, key: str) -> None:
+            """Forget a record, if there is one."""
 
 
 SERVICE = "fastrpc"

@@ -7,14 +7,18 @@ requires a token and does not exist.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from fastrpc._core.encoder import dumps
 from fastrpc.guard.approvals.webhook import LONGEST_BODY, DecisionRefused, Webhook
 from fastrpc.storage.errors import StorageError
 from fastrpc.transports.http import guard
 from fastrpc.transports.http.endpoints import Endpoint
-from fastrpc.transports.http.request import HttpRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastrpc.transports.http.request import HttpRequest
 
 
 class ApprovalsEndpoint(Endpoint):

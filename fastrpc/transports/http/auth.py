@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from hashlib import sha256
 from hmac import compare_digest
 from time import monotonic
-from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc.errors import FAILURES, UsageError
@@ -22,6 +20,12 @@ from fastrpc.redaction import hide
 from fastrpc.regular_files import open_regular
 from fastrpc.transports.http.guard import Admission, Refused
 from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken, TokenSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping
+    from typing import Any
+
 
 VARIABLE = "FASTRPC_TOKEN"
 CALLER_OPTIONS = ("token", "token_file", "token_sources", "auth_servers")

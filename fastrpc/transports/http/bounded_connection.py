@@ -7,21 +7,27 @@ allows.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, Transport
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from httptools import HttpParserError, HttpParserUpgrade
-from uvicorn._types import ASGI3Application
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fastrpc.errors import InvalidRequest
 from fastrpc.transports.http import connections, refusals
 from fastrpc.transports.http.guard import Refused, origin_form
 from fastrpc.transports.http.hot_path import response
 from fastrpc.transports.http.limits import Deadline, unread_bytes
-from fastrpc.transports.http.monitor import ConnectionMonitor
 from fastrpc.transports.http.request import error_line
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Transport
+    from collections.abc import Callable
+    from typing import Any
+
+    from uvicorn._types import ASGI3Application
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+    from fastrpc.transports.http.monitor import ConnectionMonitor
 
 MOST_UNREAD = 32 * 1024 * 1024
 """Bytes that are read and dropped after the last response: a client that reads only after it has sent

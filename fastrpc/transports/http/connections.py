@@ -10,34 +10,35 @@ of the clock, or if it finds many to evict.
 from __future__ import annotations
 
 import socket
-from asyncio import WriteTransport
-from collections.abc import Hashable, Iterator
 from itertools import chain
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fastrpc.transports.http.limits import ConnectionLimits
+if TYPE_CHECKING:
+    from asyncio import WriteTransport
+    from collections.abc import Hashable, Iterator
+    from typing import Any, Protocol
 
+    from fastrpc.transports.http.limits import ConnectionLimits
 
-class Addressed(Protocol):
-    """Anything with a client address (`address_of`)."""
+    class Addressed(Protocol):
+        """Anything with a client address (`address_of`)."""
 
-    @property
-    def address(self) -> Hashable: ...
+        @property
+        def address(self) -> Hashable: ...
 
+    class TrackedConnection(Addressed, Protocol):
+        """A connection, as this module uses it: see `BoundedConnection`."""
 
-class TrackedConnection(Addressed, Protocol):
-    """A connection, as this module uses it: see `BoundedConnection`."""
-
-    @property
-    def transport(self) -> WriteTransport: ...
-    @property
-    def has_sent_request(self) -> bool: ...
-    @property
-    def eviction_class(self) -> int | None: ...
-    @property
-    def since(self) -> float: ...
-    def evict(self) -> None: ...
-    def check_limits(self, now: float) -> None: ...
+        @property
+        def transport(self) -> WriteTransport: ...
+        @property
+        def has_sent_request(self) -> bool: ...
+        @property
+        def eviction_class(self) -> int | None: ...
+        @property
+        def since(self) -> float: ...
+        def evict(self) -> None: ...
+        def check_limits(self, now: float) -> None: ...
 
 
 Item = TypeVar("Item", bound="Addressed")

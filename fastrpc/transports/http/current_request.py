@@ -7,15 +7,18 @@ fast path no ASGI scope exists: what is needed to make one is kept, and it is ma
 from __future__ import annotations
 
 from _thread import get_ident
-from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from fastrpc.transports.http.hot_path import HotPath
-from fastrpc.transports.http.interfaces import Client, Mapped
-from fastrpc.transports.http.pending_response import PendingResponse
-from fastrpc.transports.http.remembered import Head, Headers
-from fastrpc.transports.http.sessions import HttpSession
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fastrpc.transports.http.hot_path import HotPath
+    from fastrpc.transports.http.interfaces import Client, Mapped
+    from fastrpc.transports.http.pending_response import PendingResponse
+    from fastrpc.transports.http.remembered import Head, Headers
+    from fastrpc.transports.http.sessions import HttpSession
 
 TRANSPORT_KEY = "fastrpc.transport"
 """The member of a scope that names the transport: ``streamable-http`` or ``sse``."""

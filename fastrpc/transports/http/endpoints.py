@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
 from functools import partial
 
 from fastrpc.transports.base import drained
-from fastrpc.transports.http.app import HttpApp
 from fastrpc.transports.http.guard import Refused, preflight_headers
-from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 from fastrpc.transports.http.request import HttpRequest, root_and_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 
 __all__ = ["Endpoint", "EndpointFront", "Refused"]
 

@@ -9,26 +9,29 @@ origin is refused even without an Origin. Pure functions of a request's head, ex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, Protocol
 
 from fastrpc.errors import UsageError
-from fastrpc.transports.http.interfaces import Mapped
 
-Headers = dict[bytes, list[bytes]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Protocol
 
+    from fastrpc.transports.http.interfaces import Mapped
 
-class HeaderAuthenticator(Protocol):
-    """Authenticates requests by their headers: see `fastrpc.transports.http.auth.Authenticator`."""
+    Headers = dict[bytes, list[bytes]]
 
-    @property
-    def needs(self) -> str: ...
-    @property
-    def metadata(self) -> dict[str, Any] | None: ...
-    @property
-    def metadata_path(self) -> str | None: ...
-    def known(self, headers: Headers) -> Admission | None: ...
-    async def check(self, headers: Headers) -> Admission: ...
+    class HeaderAuthenticator(Protocol):
+        """Authenticates requests by their headers: see `fastrpc.transports.http.auth.Authenticator`."""
+
+        @property
+        def needs(self) -> str: ...
+        @property
+        def metadata(self) -> dict[str, Any] | None: ...
+        @property
+        def metadata_path(self) -> str | None: ...
+        def known(self, headers: Headers) -> Admission | None: ...
+        async def check(self, headers: Headers) -> Admission: ...
 
 
 CORS_HEADERS = (

@@ -8,12 +8,15 @@ the address with the most is closed for a new one. Costs one task for each hands
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fastrpc.transports.http.connections import ByAddress, address_of
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Callable, Hashable
 
 HANDSHAKE_SECONDS = 10.0
 """Seconds that a handshake may take."""

@@ -7,9 +7,12 @@ Intermediaries (a router, a rate limit) read the headers, the server reads the b
 from __future__ import annotations
 
 from base64 import b64decode
-from typing import Any
 
 from fastrpc.errors import HeaderMismatch, excerpt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NAMED = {
     "tools/call": "name",

@@ -8,15 +8,20 @@ is matched against a template. Heads are checked by the rules of the regular pat
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from fastrpc.errors import HeaderMismatch
 from fastrpc.protocol.versions import SESSION_VERSIONS, STATELESS
-from fastrpc.transports.http.app import HttpApp
 from fastrpc.transports.http.guard import AuthenticationPending, Refused
 from fastrpc.transports.http.headers import decoded, parameter_headers
-from fastrpc.transports.http.remembered import Head, Meaning, RememberedRequests, path_of, template_of
+from fastrpc.transports.http.remembered import Head, path_of, template_of
 from fastrpc.transports.http.request import HttpRequest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.remembered import Meaning, RememberedRequests
 
 LONGEST_HEAD = 8 * 1024
 MOST_HEADERS = 50

@@ -36,8 +36,6 @@ request that the fast path has begun is answered here, or taken over by the regu
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
-from collections.abc import Callable
 from contextvars import copy_context
 from http import HTTPStatus
 from time import monotonic
@@ -48,14 +46,21 @@ from fastrpc._core.message import Message
 from fastrpc.errors import FAILURES, InternalError
 from fastrpc.transports.http import refusals
 from fastrpc.transports.http.access_token import Presented
-from fastrpc.transports.http.app import HttpApp
 from fastrpc.transports.http.heads import LIST, HeadChecker
-from fastrpc.transports.http.interfaces import Client
 from fastrpc.transports.http.pending_response import PendingResponse
-from fastrpc.transports.http.remembered import Head, Headers, RememberedRequests
+from fastrpc.transports.http.remembered import RememberedRequests
 from fastrpc.transports.http.request import DATA_END, error_line, retry_after, stateless_status
-from fastrpc.transports.http.sessions import HttpSession
 from fastrpc.transports.http.shared import SharedConnection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
+    from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.interfaces import Client
+    from fastrpc.transports.http.remembered import Head, Headers
+    from fastrpc.transports.http.sessions import HttpSession
 
 ERROR, SHORT = b'"error":{"code":', 4096
 """What every error response contains; only short ones are searched for it."""

@@ -1,4 +1,5 @@
-"""The types of ASGI 3, of applications around this one, and of what shares its sessions."""
+"""The types of ASGI 3, of applications around this one, and of what shares its sessions. For type checkers
+alone: no module imports this when it runs."""
 
 from __future__ import annotations
 

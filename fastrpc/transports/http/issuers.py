@@ -9,10 +9,8 @@ are too old, requests are refused (503). PyJWT checks signatures. A result is ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from time import monotonic, time
-from typing import Any
 
 from fastrpc.errors import UsageError
 from fastrpc.transports.http.guard import Admission, Refused, is_loopback
@@ -27,8 +25,13 @@ from fastrpc.transports.http.signing_keys import (
 )
 from fastrpc.transports.http.token_source import InsufficientScope, InvalidToken
 
-PrincipalOf = Callable[[str, Mapping[str, Any], Iterable[str]], str]
-"""Names the principal of a verified token: of its issuer, its claims and its scopes."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    PrincipalOf = Callable[[str, Mapping[str, Any], Iterable[str]], str]
+    """Names the principal of a verified token: of its issuer, its claims and its scopes."""
 
 TYPES = ("at+jwt", "application/at+jwt", "jwt")
 LEEWAY_SECONDS = 30

@@ -6,9 +6,12 @@ decides which connection is evicted when there are too many.
 
 from __future__ import annotations
 
-from asyncio import WriteTransport
 from dataclasses import dataclass
 from sys import byteorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import WriteTransport
 
 
 @dataclass(kw_only=True)

@@ -7,11 +7,14 @@ each connection (`BoundedConnection.check_limits`).
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
-
 from fastrpc import diagnostics
 from fastrpc.transports.http.connections import ConnectionTable
-from fastrpc.transports.http.limits import ConnectionLimits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from fastrpc.transports.http.limits import ConnectionLimits
 
 EVERY_SECONDS = 0.5
 

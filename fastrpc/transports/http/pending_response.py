@@ -7,14 +7,19 @@ in its current state. Costs one object a request that waits.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
-from collections.abc import Callable
-
 from fastrpc import tracebacks
-from fastrpc.transports.http.app import HttpApp
-from fastrpc.transports.http.exchange import ANSWER, STOPPED, Exchange
-from fastrpc.transports.http.request import HttpRequest, stateless_status
-from fastrpc.transports.http.sessions import HttpSession
+from fastrpc.transports.http.exchange import ANSWER, STOPPED
+from fastrpc.transports.http.request import stateless_status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
+    from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.exchange import Exchange
+    from fastrpc.transports.http.request import HttpRequest
+    from fastrpc.transports.http.sessions import HttpSession
 
 
 class PendingResponse:

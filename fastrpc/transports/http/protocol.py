@@ -8,13 +8,17 @@ the limits of `BoundedConnection`.
 from __future__ import annotations
 
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastrpc.transports.http import connections
 from fastrpc.transports.http.bounded_connection import BODY, CALL, IDLE, BoundedConnection
-from fastrpc.transports.http.hot_path import HotPath
-from fastrpc.transports.http.pending_response import PendingResponse
 from fastrpc.transports.http.request import PENDING_KEY
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fastrpc.transports.http.hot_path import HotPath
+    from fastrpc.transports.http.pending_response import PendingResponse
 
 MOST_HELD = 64 * 1024
 """Bytes; a longer body that is not complete yet takes the regular path."""

@@ -13,7 +13,10 @@ import json
 from time import monotonic
 
 from fastrpc import diagnostics
-from fastrpc.transports.http.interfaces import Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.transports.http.interfaces import Client
 
 LINES = 20
 SECONDS = 10.0

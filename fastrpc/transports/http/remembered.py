@@ -8,14 +8,17 @@ these memories among those of the other fast paths.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
-from fastrpc._core.plan import Plan
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-Headers = list[tuple[bytes, bytes]]
-Meaning = tuple[tuple[bytes, bytes], ...]
+    from fastrpc._core.plan import Plan
+
+    Headers = list[tuple[bytes, bytes]]
+    Meaning = tuple[tuple[bytes, bytes], ...]
 
 MEANINGS_KEPT = 1024
 HEADS_BYTES = 4 * 1024 * 1024

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from math import inf
 from time import monotonic
-from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc._core.encoder import dumps
-from fastrpc._core.message import Message
 from fastrpc.errors import FAILURES, InternalError, Overloaded, ProtocolError
-from fastrpc.quotas import Quota, Share
+from fastrpc.quotas import Share
 from fastrpc.time_limit import TimeLimit
 from fastrpc.transports.http import refusals
-from fastrpc.transports.http.guard import AccessRules, Refused, cors_headers, headers_of
-from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
+from fastrpc.transports.http.guard import Refused, cors_headers, headers_of
 
-Headers = list[tuple[bytes, bytes]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from fastrpc._core.message import Message
+    from fastrpc.quotas import Quota
+    from fastrpc.transports.http.guard import AccessRules
+    from fastrpc.transports.http.interfaces import Client, Mapped, Receive, Send
+
+    Headers = list[tuple[bytes, bytes]]
 
 PENDING_KEY = "fastrpc.pending"
 """The member of an ASGI scope with the `PendingResponse` of a request that the fast path began to serve."""

@@ -6,20 +6,17 @@ with status 200 is sent, with comments that keep the connection open.
 
 from __future__ import annotations
 
-from fastrpc.transports.http.exchange import (
-    ANSWER,
-    ENDS,
-    MESSAGE,
-    PAUSED,
-    SILENT,
-    STOPPED,
-    Exchange,
-    ExchangePool,
-)
-from fastrpc.transports.http.guard import AccessRules
-from fastrpc.transports.http.request import HttpRequest, stateless_status
-from fastrpc.transports.http.sessions import HttpSession
-from fastrpc.transports.http.streams import KEEP_ALIVE, Reader, event_of
+from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, SILENT, STOPPED
+from fastrpc.transports.http.request import stateless_status
+from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.transports.http.exchange import Exchange, ExchangePool
+    from fastrpc.transports.http.guard import AccessRules
+    from fastrpc.transports.http.request import HttpRequest
+    from fastrpc.transports.http.sessions import HttpSession
+    from fastrpc.transports.http.streams import Reader
 
 
 class ResponseSender:

@@ -7,16 +7,21 @@ and managed by `workers`, imported only then.
 from __future__ import annotations
 
 import os
-import socket
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fastrpc.diagnostics import write_line
 from fastrpc.regular_files import stamp_of
-from fastrpc.transports.http.process import HttpServable, serve, serve_in_loop
+from fastrpc.transports.http.process import serve, serve_in_loop
 from fastrpc.transports.http.settings import HttpSettings
 from fastrpc.transports.http.sockets import listen
-from fastrpc.transports.shutdown import Shutdown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+
+    from fastrpc.transports.http.process import HttpServable
+    from fastrpc.transports.shutdown import Shutdown
 
 
 def run(make: Callable[[], HttpServable], settings: HttpSettings) -> None:

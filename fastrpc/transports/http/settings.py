@@ -7,16 +7,19 @@ Options of the application (`fastrpc.transports.http.app`) are passed on.
 from __future__ import annotations
 
 import os
-import ssl
-from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
 
 from fastrpc.errors import UsageError
 from fastrpc.regular_files import check_regular, open_regular
 from fastrpc.signed_texts import FILE_VARIABLE, configured
 from fastrpc.transports.http.auth import CALLER_OPTIONS, take, token_from_environment
 from fastrpc.transports.http.sockets import Address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+    from typing import Any
 
 DRAIN_SECONDS = 5.0
 """Seconds that calls may take after the signal; container systems send SIGKILL after ten."""

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
-from types import FrameType
 
 from fastrpc.transports.shutdown import ending_signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 class SignalWriter:

@@ -12,12 +12,15 @@ import asyncio
 import json
 from importlib import import_module
 from time import monotonic
-from typing import Any
 
 from fastrpc import diagnostics
 from fastrpc.errors import UsageError
 from fastrpc.transports.http.guard import HOST, is_loopback
 from fastrpc.transports.http.token_source import InvalidToken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FAMILIES = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),

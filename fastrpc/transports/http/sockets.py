@@ -15,12 +15,15 @@ import socket
 import stat
 import struct
 import sys
-from typing import Any
 
 from fastrpc.errors import UsageError
 from fastrpc.unix_sockets import SocketFolder
 
-Place = tuple[socket.AddressFamily, tuple[Any, ...]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Place = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 BACKLOG = 2048
 TRIES = 10  # a port that the system chose for one address may be taken on the next

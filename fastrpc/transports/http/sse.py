@@ -6,31 +6,37 @@ the session ends with it. A client that does not read is disconnected when too m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
 from urllib.parse import parse_qs
 
-from fastrpc._core.message import Message
 from fastrpc.errors import InternalError, ParseError
-from fastrpc.quotas import Quota
-from fastrpc.transports.http.exchange import ANSWER, Exchange, ExchangePool
-from fastrpc.transports.http.guard import AccessRules, Refused
-from fastrpc.transports.http.request import HttpRequest, Stalled
+from fastrpc.transports.http.exchange import ANSWER, Exchange
+from fastrpc.transports.http.guard import Refused
+from fastrpc.transports.http.request import Stalled
 from fastrpc.transports.http.session_ids import new_hex_id
 from fastrpc.transports.http.streams import KEEP_ALIVE, event_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
 
-class SseHost(Protocol):
-    """The application to which the endpoint belongs."""
+    from fastrpc._core.message import Message
+    from fastrpc.quotas import Quota
+    from fastrpc.transports.http.exchange import ExchangePool
+    from fastrpc.transports.http.guard import AccessRules
+    from fastrpc.transports.http.request import HttpRequest
 
-    max_body: int
-    bodies: Quota
-    exchanges: ExchangePool
-    guard: AccessRules
-    keep_alive_seconds: float
+    class SseHost(Protocol):
+        """The application to which the endpoint belongs."""
 
-    def check_open(self) -> None: ...
-    def read(self, body: bytes) -> Message: ...
+        max_body: int
+        bodies: Quota
+        exchanges: ExchangePool
+        guard: AccessRules
+        keep_alive_seconds: float
+
+        def check_open(self) -> None: ...
+        def read(self, body: bytes) -> Message: ...
 
 
 class SseSession:

@@ -7,11 +7,14 @@ share; the oldest event is dropped. A new reader replaces the previous one.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
 from collections import deque
 from dataclasses import dataclass
 
 from fastrpc.transports.http.exchange import Waiter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 SESSION_EVENTS = 2000
 SESSION_BYTES = 4 * 1024 * 1024

@@ -6,9 +6,10 @@ The sources are tokens of the configuration, a file, a function (`auth`), and au
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from fastrpc.transports.http.guard import Admission
+if TYPE_CHECKING:
+    from fastrpc.transports.http.guard import Admission
 
 
 class InvalidToken(Exception):

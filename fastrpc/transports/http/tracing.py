@@ -8,8 +8,11 @@ takes the fast path. Without ``--trace`` this module is not imported.
 
 from __future__ import annotations
 
-from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 from fastrpc.transports.trace import Trace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 
 EVENTS = b"text/event-stream"
 

@@ -16,16 +16,21 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
 
 from fastrpc import diagnostics, forks
 from fastrpc.errors import DefinitionError, UsageError
-from fastrpc.transports.http.process import HttpServable, WorkerGroup, receive_byte, serve
-from fastrpc.transports.http.settings import HttpSettings
+from fastrpc.transports.http.process import WorkerGroup, receive_byte, serve
 from fastrpc.transports.http.signals import SignalWriter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastrpc.transports.http.process import HttpServable
+    from fastrpc.transports.http.settings import HttpSettings
 
 YOUNG_SECONDS = 10.0
 PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
