@@ -66,7 +66,7 @@ class SessionSeals:
             id = self._keys.signed(self._purpose, principal, f"{nonce}.{handshake}")
             if len(id) > LONGEST:
                 self._too_long()
-            return None
+                return None
             if belongs_here(id.encode()):
                 return id
 
