@@ -131,6 +131,8 @@ class HttpSettings:
         """Return the TLS context, None without TLS. Raises UsageError for files that cannot be used."""
         if self.tls is None:
             return None
+        import ssl
+
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION  # OpenSSL before 3.0 lets clients cause that load
