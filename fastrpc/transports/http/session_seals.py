@@ -57,18 +57,20 @@ class SessionSeals:
         info = {name: session.client_info.get(name) for name in NAMES}
         info = {name: value for name, value in info.items() if isinstance(value, str)}
         if size_of([info, session.client_capabilities], FAR_TOO_LARGE) > FAR_TOO_LARGE:
-            return self._too_long()
+            self._say_too_long()
+            return None
         parts = [int(time.time()), session.version, info, session.client_capabilities]
         handshake = _encoded(json.dumps(parts, separators=(",", ":")).encode())
         while True:
             nonce = _encoded(os.urandom(NONCE_BYTES))
             id = self._keys.signed(self._purpose, principal, f"{nonce}.{handshake}")
             if len(id) > LONGEST:
-                return self._too_long()
+                self._say_too_long()
+                return None
             if belongs_here(id.encode()):
                 return id
 
-    def _too_long(self) -> None:
+    def _say_too_long(self) -> None:
         self._log.write(
             f"a client declares more than an id of {LONGEST} bytes can contain: "
             "other processes cannot continue its session"

@@ -12,8 +12,8 @@ workers by the sockets of `session_router`, and to other hosts by the store (`st
 | `ADOPTED`: a worker has begun to serve the session | those that have it: they send `KNOWN` | a row is read |
 | `ENDED`: the client has ended the session | all | a row |
 
-(1) one of them has asked; (2) while nobody reads that stream here. Only the owner adopts a session because
-of a `STATE`. `KNOWN` only adds: its receiver may know later changes. The owner is the worker that the checksum
+(1) one of them has asked; (2) while nobody reads that stream here. Only the owner adopts a session because of
+a `STATE`. `KNOWN` only adds: its receiver may know later changes. The owner is the worker that the checksum
 of the id names (`session_ids`). It alone notifies the client of changes, on each host. A request that sets
 `STATE` is answered when the workers know it, and the row is written or the store is away; all else comes a
 moment later than the answer.
