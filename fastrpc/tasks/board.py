@@ -15,7 +15,7 @@ from fastrpc import tracebacks
 from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
-from fastrpc.storage import CommitUnknown, StorageError
+from fastrpc.storage import StorageError
 from fastrpc.tasks import store, workers
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.placement import leaves_to_workers
@@ -173,24 +173,9 @@ class TaskBoard:
         if len(text) > store.PARAMS_LIMIT:
             raise store.ParamsTooLong(len(text))
         run.record = record = run.record._replace(params=text, message=run.message[: store.MESSAGE_LIMIT])
-        await self._insert(record)
+        await self._rows.do_until_known(store.create, record)
         if record.worker:
             self._runs[record.id] = run
-
-    async def _insert(self, record: TaskRecord) -> None:
-        """Write a new row. While it is unknown whether it has been written, try again: an error says to the
-        client that it may send its call again, so nobody may run this one."""
-        is_unknown = False
-        while True:
-            try:
-                await self._rows.do(store.create, record)
-                return
-            except StorageError as error:
-                is_unknown |= isinstance(error, CommitUnknown)
-                if not is_unknown:
-                    raise
-                self._rows.log(error)
-            await asyncio.sleep(TURN_SECONDS)
 
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Have it written how a run has ended."""

@@ -6,7 +6,7 @@ import asyncio
 
 from fastrpc import diagnostics
 from fastrpc.settings import TASKS_DATABASE
-from fastrpc.storage import StorageError, open_database
+from fastrpc.storage import CommitUnknown, StorageError, open_database
 from fastrpc.tasks.journal import Journal, JournalClosed
 from fastrpc.tasks.kind import TASKS
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from fastrpc.tasks.changes import Listener
 
     Value = TypeVar("Value")
+
+
+PAUSE_SECONDS = 0.5
+"""Between two attempts to find out whether a transaction has been committed."""
 
 
 class TaskRows:
@@ -54,6 +58,20 @@ class TaskRows:
         elif self._loop is None or self._loop.is_closed():
             self._begin()
         return await self._journal.do(function, *values, **named)
+
+    async def do_until_known(self, function: Callable[..., Value], *values: Any) -> Value:
+        """`do` a function that may be run twice, again while it is unknown whether its transaction has been
+        committed: an error says that it has not."""
+        is_unknown = False
+        while True:
+            try:
+                return await self.do(function, *values)
+            except StorageError as error:
+                is_unknown |= isinstance(error, CommitUnknown)
+                if not is_unknown:
+                    raise
+                self.log(error)
+            await asyncio.sleep(PAUSE_SECONDS)
 
     def _begin(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -225,7 +225,7 @@ def test_who_finds_somebody_migrating_waits_and_looks_again(postgres: Cluster) -
             process.communicate()
 
 
-def test_a_connection_lost_at_the_commit_is_told_from_one_lost_before(postgres: Cluster) -> None:
+def test_a_connection_lost_at_the_commit_has_another_error_than_one_lost_before(postgres: Cluster) -> None:
     name = postgres.new_database()
     database = Database(postgres.url(name))
 
