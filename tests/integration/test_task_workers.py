@@ -271,7 +271,10 @@ def test_a_change_in_a_worker_is_pushed_to_the_client_of_a_server(postgres_fleet
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
-def test_a_guarded_server_runs_its_tasks_itself(monkeypatch: pytest.MonkeyPatch, is_guarded: bool) -> None:
+def test_a_guarded_server_runs_its_tasks_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_guarded: bool
+) -> None:
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
     monkeypatch.setenv("FASTRPC_TASK_WORKERS", "true")
     app = Server("guarded")
     decided: list[str] = []
