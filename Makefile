@@ -36,7 +36,7 @@ SOAK_SECONDS ?= 60
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: docs fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard measured soak wheels check-wheels lock clean
+.PHONY: docs fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard bench-tasks measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -133,6 +133,8 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 	$(if $(KEEP_MEASURED),,$(MAKE) measured)
 	$(BIN)/python benchmarks/guard.py --python $(MEASURED)/bin/python $(GUARD_OPTIONS)
 	$(BIN)/python benchmarks/knowledge_guard.py
+
+bench-tasks: $(STAMP)    ## how soon a task begins, beside a pool's call and procrastinate's job; fails over its bars
 	$(BIN)/python benchmarks/task_pickup.py
 
 # What is compiled is there, by the same compiler with the same options as in any `pip install`: it is put in as it is.

@@ -113,7 +113,7 @@ class Bridged(Session):
     @property
     def pid(self) -> int:
         """The server's process."""
-        process: Any = self.client._transport._process  # type: ignore[union-attr]
+        process: Any = self.client._transport.process  # type: ignore[union-attr]
         return int(process.pid)
 
     def kill(self) -> None:

@@ -49,7 +49,7 @@ class Session:
     @property
     def pid(self) -> int:
         """The server's."""
-        process: Any = self.client._transport._process  # type: ignore[union-attr]
+        process: Any = self.client._transport.process  # type: ignore[union-attr]
         assert process.pid > 0
         found: int = process.pid
         return found
