@@ -323,5 +323,5 @@ def _no_method(runtime: Runtime, request: Request, method: MethodProtocol | None
     elif version not in method.versions:
         why = f" (protocol version {version} has no {request.method})"
     else:
-        why = f" (this server has no {method.needs.removeprefix('has_')})"
+        why = f" (this server has no {method.needs.removeprefix('has_').replace('_', ' ')})"
     return MethodNotFound(f"Method not found: {excerpt(request.method)}{why}")

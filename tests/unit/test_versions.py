@@ -269,7 +269,8 @@ def test_a_method_that_is_refused_says_why_and_suggests_no_other_refused_one(ver
         if version not in method.versions:
             why = f"(protocol version {version} has no {name})"
         elif method.needs:
-            why = f"(this server has no {what[name.partition('/')[0]]})"
+            kind = "task list" if name == "tasks/list" else what[name.partition("/")[0]]
+            why = f"(this server has no {kind})"
         else:
             continue
         error = refusal(app, name, {}, version)

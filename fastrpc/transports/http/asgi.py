@@ -60,7 +60,8 @@ class Application:
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         app = self.here()
-        await self.front(app)(scope, receive, send)
+        has_fronts = self._endpoints or self._makes_fronts
+        await (self.front(app) if has_fronts else app)(scope, receive, send)
 
     def here(self) -> HttpApp:
         """Return the application of the running loop."""
