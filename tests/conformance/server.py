@@ -447,7 +447,7 @@ async def multi_input(ctx: Context) -> str:
     return " and ".join(f"{key}: {answer.data}" for key, answer in answers.items())
 
 
-@app.tool(effect="read", task="required")
+@app.tool(effect="read", task="allowed", after_seconds=0)
 async def test_tool_with_task(ctx: Context) -> str:
     """Ask for a name, then work."""
     answer = await ctx.elicit("What is your name?", NAME, key="user_name")
