@@ -24,7 +24,7 @@ ODD = "-a [b*?\n"
 OTHERS = toolset_commands()
 EVERY_COMMAND = [*COMMANDS, *OTHERS]
 TOOLSETS = [name for _, name, _ in iter_modules(fastrpc.tools.__path__) if shipped_toolset(name)]
-ENDLESS_OR_FAR = {("approvals", "watch"), ("contracts", "install")}
+ENDLESS_OR_FAR = {("approvals", "watch"), ("contracts", "install"), ("dashboard", "serve")}
 """These wait for what comes, and fetch."""
 
 

@@ -74,12 +74,12 @@ SECONDS = 120
 class Connection:
     """A connection of one client, on the wire of 2026-07-28."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, accepts_tasks: bool = True) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+        self._capabilities = {"extensions": {EXTENSION: {}}} if accepts_tasks else {}
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        capabilities = {"extensions": {EXTENSION: {}}}
-        params["_meta"] = {"io.modelcontextprotocol/clientCapabilities": capabilities}
+        params["_meta"] = {"io.modelcontextprotocol/clientCapabilities": self._capabilities}
         body, headers = stateless_request(method, params)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if "taskId" in params:
@@ -211,7 +211,8 @@ def test_an_approval_is_decided_on_one_host_for_a_call_on_another_and_used_once(
         return found
 
     with ThreadPoolExecutor(2) as pool:
-        calls = [pool.submit(Connection(server.port).outcome, "wipe") for server in (one, two)]
+        clients = [Connection(server.port, accepts_tasks=False) for server in (one, two)]
+        calls = [pool.submit(client.outcome, "wipe") for client in clients]
         [first] = eventually(waiting)
         approve = ("approvals", "approve", first["id"])
         fastrpc(hosts.folder / "two", *approve, FASTRPC_GUARD_DATABASE=hosts.url)

@@ -151,6 +151,7 @@ class Cell:
         if self.step in RUNNING:
             eventually(lambda: all(map(self.pids, self.tools)))
         if self.step in ("result computed", "writing the result"):
+            eventually(lambda: all(map(self.pids, self.tools)))  # they wait for the file
             (self.folder / "go").touch()
         if self.step in ("cancelling", "ending what was cancelled"):
             for (id,) in self.ids.values():
