@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from fastrpc.definitions.handler import RUNS, DescribedHandler, is_async, made
 from fastrpc.errors import DefinitionError
-from fastrpc.installed import can_store_tasks
 from fastrpc.protocol.versions import known
 from fastrpc.schema import describe
 from fastrpc.tool_style import PLAIN
@@ -186,7 +185,11 @@ class Tool(DescribedHandler):
     @property
     def offers_tasks(self) -> bool:
         """Whether clients may get tasks. One that only allows them has none where they cannot be stored."""
-        return can_store_tasks() if self.task == "allowed" else self.task is not None
+        if self.task != "allowed":
+            return self.task is not None
+        from fastrpc.installed import can_store_tasks
+
+        return can_store_tasks()
 
     def _check_costs(self, costs: Any) -> None:
         if not isinstance(costs, dict):

@@ -4,6 +4,9 @@ and how many calls are in flight. `fastrpc.engine.runtime` adds the parts of the
 
 from __future__ import annotations
 
+import os
+import sys
+
 from fastrpc._core.connection import CallsInFlight
 from fastrpc.engine.results import Results
 
@@ -83,7 +86,9 @@ class SharedState:
         """What this process shares with those of other hosts (`fastrpc.shared_store`), begun when it is first
         asked for; None without FASTRPC_SHARED. Raises UsageError for a setting that cannot be used."""
         if not self.is_sharing:
-            self._shared = self.server._make_part("shared_store")
+            # Without the module of settings no file has been read, and a start does not import it.
+            may_share = "FASTRPC_SHARED" in os.environ or "fastrpc.settings" in sys.modules
+            self._shared = self.server._make_part("shared_store") if may_share else None
             self.is_sharing = True
         return self._shared
 

@@ -8,7 +8,6 @@ lists and plans are then those of its class (`fastrpc.engine.list_filter`).
 from __future__ import annotations
 
 from fastrpc.errors import InternalError, suggestion
-from fastrpc.installed import can_store_tasks
 from fastrpc.protocol.versions import TASKS_EXTENSION, known
 
 TYPE_CHECKING = False
@@ -71,6 +70,8 @@ class ServerDescription:
     def _has_task_tools(self) -> bool:
         """Whether the calls of some tool may become tasks, as far as tools have been loaded."""
         if self._state.expects_tasks and self._state.is_unloaded:
+            from fastrpc.installed import can_store_tasks
+
             return can_store_tasks()
         return any(tool.offers_tasks for tool in self._state.registries.tools)
 
