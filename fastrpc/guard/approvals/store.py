@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from time import time
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, not_, or_, select, update
 from sqlalchemy.engine import Connection
 
 from fastrpc.errors import FastrpcError, excerpt, suggestion
@@ -323,12 +323,8 @@ class ApprovalStore:
     def page(self, states: Iterable[str], limit: int, after: str | None = None) -> ApprovalPage:
         """Return approvals that are in one of these states now, the newest first: those older than the
         approval `after`, if it is given. Raises ApprovalError if that is unknown."""
-        now, wanted = self.clock(), set(states)
-        waits = and_(approvals.c.state == WAITING, approvals.c.expires_at > now)
-        others: ColumnElement[bool] = approvals.c.state.in_(wanted - {WAITING})
-        if EXPIRED in wanted:
-            others = or_(others, and_(approvals.c.state == WAITING, approvals.c.expires_at <= now))
-        where = [or_(waits, others) if WAITING in wanted else others]
+        now = self.clock()
+        where = [_in_states(states, now)]
         with self._database.reading() as connection:
             number = change_number(connection, TOPIC)
             if after is not None:
@@ -337,20 +333,14 @@ class ApprovalStore:
                 same = and_(approvals.c.asked_at == last.asked_at, approvals.c.id > last.id)
                 where.append(or_(is_older, same))
             found = _newest(connection, limit, *where)
-            waiting = connection.execute(select(func.count()).where(waits)).scalar_one()
+            count = select(func.count()).where(_in_states((WAITING,), now))
+            waiting = connection.execute(count).scalar_one()
         return ApprovalPage(found, int(waiting), number, now)
 
     def list(self, states: Iterable[str] = (WAITING,), limit: int = 1000) -> list[Approval]:
         """Return the approvals that are in one of these states now, the oldest first."""
-        wanted = set(states)
-        kept = wanted | ({WAITING, APPROVED} if EXPIRED in wanted else set())
-        now = self.clock()
-        fresh = (
-            () if EXPIRED in wanted else (or_(approvals.c.state != WAITING, approvals.c.expires_at > now),)
-        )
         with self._database.reading() as connection:
-            found = _newest(connection, limit, approvals.c.state.in_(kept), *fresh)
-        return [each for each in reversed(found) if each.state_at(now) in wanted]
+            return _newest(connection, limit, _in_states(states, self.clock()))[::-1]
 
     def change_number(self) -> int:
         """Return the number that each change increments. Call it before reading what may change."""
@@ -454,6 +444,16 @@ def new_approval(question: Question, now: float) -> Approval:
         asked_at=now,
         expires_at=now + question.timeout_seconds,
     )
+
+
+def _in_states(states: Iterable[str], now: float) -> ColumnElement[bool]:
+    """Return the condition that an approval is in one of these states at a time: `state_at` in SQL."""
+    row, wanted = approvals.c, set(states)
+    is_over = and_(row.state == WAITING, row.expires_at <= now)
+    is_stale = and_(row.state == APPROVED, row.valid_until.is_not(None), row.valid_until <= now)
+    expired = or_(is_over, is_stale)
+    stored = and_(row.state.in_(wanted), not_(expired))
+    return or_(stored, expired) if EXPIRED in wanted else stored
 
 
 def _newest(connection: Connection, limit: int, *where: ColumnElement[bool]) -> list[Approval]:
