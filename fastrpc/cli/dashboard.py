@@ -37,13 +37,6 @@ OF_ACTION = {
     "serve": ("Serve the pages until a signal arrives.", ("http", "hosts")),
     "link": ("Make a link, and print it this once.", ("person", "role", "url")),
 }
-OPTIONS = {
-    "http": "--http",
-    "hosts": "--allow-host",
-    "person": "--as",
-    "role": "--role",
-    "url": "--url",
-}
 
 
 def main(arguments: list[str]) -> int:
@@ -59,9 +52,7 @@ def main(arguments: list[str]) -> int:
     add_database(options)
     chosen = options.parse(arguments)
     check_action("dashboard", chosen.action, OF_ACTION)
-    for name, option in OPTIONS.items():
-        if getattr(chosen, name) not in (None, []) and name not in OF_ACTION[chosen.action][1]:
-            raise UsageError(f"dashboard {chosen.action}: {option} is not an option of this action")
+    options.check_options(chosen, "this action")
     with guard_database(chosen.database, is_quick=chosen.action == "link") as database:
         if chosen.action == "serve":
             _serve(database, chosen)
@@ -122,7 +113,7 @@ def announce_link(database: Database, url: str) -> None:
 
 
 def announce_link_at(database_url: str, url: str) -> None:
-    """Do the same for the server whose MCP endpoint is at `url`, with the guard's database at its URL."""
+    """Call `announce_link` for a server: `url` is that of its MCP endpoint, `database_url` the guard's."""
     from fastrpc.storage import open_database
 
     with closing(open_database(database_url)) as database:

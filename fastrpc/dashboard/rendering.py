@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from time import gmtime, strftime
 
@@ -10,8 +9,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fastrpc.guard.approvals.display import ESCAPE
-
-ESCAPED = re.compile(ESCAPE.pattern)
 
 
 @cache
@@ -33,7 +30,7 @@ def marked(text: str) -> Markup:
     """Return a JSON text in which the escapes of characters are marked, since they would deceive
     unescaped."""
     parts, at = [], 0
-    for found in ESCAPED.finditer(text):
+    for found in ESCAPE.finditer(text):
         if found[0].startswith("\\u"):
             parts += [escape(text[at : found.start()]), Markup("<mark>"), escape(found[0]), Markup("</mark>")]
             at = found.end()

@@ -12,12 +12,12 @@ import hashlib
 import secrets
 from collections import deque
 from functools import partial
-from importlib.util import find_spec
 from threading import Condition, Event, Thread
 from time import monotonic
 
 from fastrpc import diagnostics, forks, tracebacks
 from fastrpc.errors import UsageError
+from fastrpc.installed import is_installed
 from fastrpc.protocol.session_changes import CommonState
 from fastrpc.settings import SHARED
 from fastrpc.shared_store import payloads, rows
@@ -86,7 +86,7 @@ def check() -> None:
         raise UsageError(
             "FASTRPC_SHARED: expected postgresql://USER@HOST/NAME: SQLite notifies no other process"
         )
-    if find_spec("psycopg") is None:
+    if not is_installed("psycopg"):
         raise UsageError('FASTRPC_SHARED needs psycopg: pip install "fastrpc-mcp[postgresql]"')
 
 
