@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import session_tools
 from support.http_client import Serving, Session, Stream, ask, children, handshake, request
 from support.ports import free_port
 from support.reverse_proxies import HOST, Front, reverse_proxy
@@ -27,52 +28,15 @@ OTHER_KEY = "another-key-which-takes-the-place-of-the-first"
 TOKENS = ("one-token-for-the-tests-of-sessions", "another-token-for-the-tests-of-sessions")
 GONE = {"code": -32001, "message": "Mcp-Session-Id: there is no such session"}
 
-TOOLS = """
-import asyncio, os
-from fastrpc import Context, Server
-
-app = Server("sealed")
-
-@app.tool(run="inline")
-def who() -> str:
-    return str(os.getpid())
-
-@app.tool
-async def client(context: Context) -> str:
-    return f"{context.client_info['name']} {sorted(context.client_capabilities)}"
-
-@app.tool
-async def note(context: Context) -> str:
-    context.debug("a detail")
-    return str(os.getpid())
-
-@app.tool
-async def greet(context: Context) -> str:
-    return "hello " + (await context.elicit("Name?", str)).data
-
-@app.tool
-async def hold(path: str, context: Context) -> str:
-    context.info(str(os.getpid()))
-    try:
-        await asyncio.sleep(60)
-    finally:
-        open(path, "w").close()
-    return "held"
-
-@app.tool(run="inline")
-def tell() -> str:
-    app.log(str(os.getpid()))
-    return str(os.getpid())
-
-@app.resource("docs://guide")
-def guide() -> str:
-    return "guide"
-
+TOOLS = (
+    session_tools.TOOLS
+    + """
 @app.tool(run="inline")
 def change(revision: int) -> str:
     app.resource_updated("docs://guide", {"revision": revision})
     return str(os.getpid())
 """
+)
 
 
 def serve(folder: Path, *options: str, http: str = "127.0.0.1:0", **environ: str) -> Serving:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import session_tools
 from support.http_client import Serving, Session, Stream, request, stateless_request
 from support.protocol import envelope
 from support.stdio import TimedOut
@@ -32,43 +33,9 @@ GONE = {"code": -32001, "message": "Mcp-Session-Id: there is no such session"}
 UPDATED = "notifications/resources/updated"
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
-TOOLS = """
-import asyncio, os
-from fastrpc import Context, Server
-
-app = Server("shared")
-
-@app.tool(run="inline")
-def who() -> str:
-    return str(os.getpid())
-
-@app.tool
-async def note(context: Context) -> str:
-    context.debug("a detail")
-    return str(os.getpid())
-
-@app.tool
-async def greet(context: Context) -> str:
-    return "hello " + (await context.elicit("Name?", str)).data
-
-@app.tool
-async def hold(path: str, context: Context) -> str:
-    context.info(str(os.getpid()))
-    try:
-        await asyncio.sleep(60)
-    finally:
-        open(path, "w").close()
-    return "held"
-
-@app.tool(run="inline")
-def tell() -> str:
-    app.log(str(os.getpid()))
-    return str(os.getpid())
-
-@app.resource("docs://guide")
-def guide() -> str:
-    return "guide"
-
+TOOLS = (
+    session_tools.TOOLS
+    + """
 @app.resource("docs://n/{number}")
 def numbered(number: int) -> str:
     return str(number)
@@ -93,6 +60,7 @@ async def long() -> str:
 if __name__ == "__main__":
     app.run()
 """
+)
 
 
 class Hosts:

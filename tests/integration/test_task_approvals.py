@@ -100,6 +100,16 @@ async def outcome(client: TaskClient, id: str) -> dict[str, Any]:
     return answer.get("result") or answer["error"]
 
 
+async def begun(shop: Shop, client: TaskClient) -> str:
+    """Begin a task of `wipe`; return its id once it waits for its approval."""
+    id = await client.task("wipe", place="x")
+    while not shop.approvals.list():
+        await asyncio.sleep(0.01)
+    while shop.only().id not in (await client.get(id)).get("statusMessage", ""):
+        await asyncio.sleep(0.01)
+    return id
+
+
 @both_wires
 def test_a_call_that_waits_for_an_approval_is_a_task_and_runs_once_it_is_approved(
     tmp_path: Path, version: str
@@ -108,12 +118,8 @@ def test_a_call_that_waits_for_an_approval_is_a_task_and_runs_once_it_is_approve
 
     async def talk() -> None:
         client = TaskClient(shop.app, version=version, forms=False)
-        id = await client.task("wipe", place="x")
-        while not shop.approvals.list():
-            await asyncio.sleep(0.01)
+        id = await begun(shop, client)
         approval = shop.only()
-        while approval.id not in (await client.get(id)).get("statusMessage", ""):
-            await asyncio.sleep(0.01)
         now = await client.get(id)
         assert now["status"] == "working"
         assert now["statusMessage"] == f"waiting for the approval of os:grace, os:linus: {approval.id}"
@@ -135,9 +141,7 @@ def test_a_rejected_task_has_the_error_that_the_call_would_have_had(tmp_path: Pa
 
     async def talk() -> None:
         client = TaskClient(shop.app, version=version, forms=False)
-        id = await client.task("wipe", place="x")
-        while not shop.approvals.list():
-            await asyncio.sleep(0.01)
+        id = await begun(shop, client)
         shop.decide(approves=False)
         as_task = await outcome(client, id)
         assert (await client.get(id))["status"] == "failed"
@@ -175,9 +179,7 @@ def test_to_cancel_a_task_withdraws_its_approval(tmp_path: Path, version: str) -
 
     async def talk() -> None:
         client = TaskClient(shop.app, version=version, forms=False)
-        id = await client.task("wipe", place="x")
-        while "waiting" not in (await client.get(id)).get("statusMessage", ""):
-            await asyncio.sleep(0.01)
+        id = await begun(shop, client)
         approval = shop.only()
         await client.result("tasks/cancel", {"taskId": id})
         assert (await client.get(id))["status"] == "cancelled"
@@ -196,10 +198,7 @@ def test_to_cancel_one_of_two_tasks_leaves_the_approval_to_the_other(tmp_path: P
 
     async def talk() -> None:
         client = TaskClient(shop.app, version=version, forms=False)
-        ids = [await client.task("wipe", place="x") for _ in range(2)]
-        for id in ids:
-            while "waiting" not in (await client.get(id)).get("statusMessage", ""):
-                await asyncio.sleep(0.01)
+        ids = [await begun(shop, client) for _ in range(2)]
         await client.result("tasks/cancel", {"taskId": ids[0]})
         shop.decide()
         assert (await outcome(client, ids[1]))["content"][0]["text"] == "wiped x"
