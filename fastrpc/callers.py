@@ -72,7 +72,7 @@ def current_user() -> str:
 
 
 def unguarded(principal: str) -> Caller:
-    """Return the caller on a server without a guard: without authentication, whoever runs the server."""
+    """Return the caller on a server without a guard: without authentication, the user of the process."""
     return Caller(principal, "") if principal else Caller(current_user(), "", owner=user_name())
 
 

@@ -25,7 +25,7 @@ COMMANDS = ("tools", "resources", "prompts", "list", "call", "read", "prompt", "
 
 
 class ReplCompleter:
-    """The completer of one session with the server whose names it completes. readline calls `complete`."""
+    """Completes the names of a server, which it asks over one session. readline calls `complete`."""
 
     def __init__(self, client: SyncClient, catalogue: Callable[[], Catalogue]) -> None:
         self._client = client

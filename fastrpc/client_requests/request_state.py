@@ -3,7 +3,7 @@
 From 2026-07-28 on a server keeps nothing between a request and its repetition with the answers: the client
 carries the state. Answers that were accepted, and values of `Context.once`, are sent to the client as a text
 that it can read but not change. The text is signed, valid for an hour, and only for the same request of the
-same authenticated principal (`fastrpc.signed_texts`, whose key several processes must share).
+same authenticated principal. `fastrpc.signed_texts` signs it; processes that continue it share the key.
 Requests that neither ask nor bring answers pay nothing.
 """
 

@@ -1,8 +1,8 @@
 """Who may see and decide: one-time links, the sessions of browsers, and roles.
 
-A link has a random code that is valid once, for `LINK_SECONDS`. It makes a session, whose random token is the
-value of a cookie. The database has the SHA-256 of both, so that neither can be read from it, and any process
-that uses the database knows the visitor. Forms contain a token that is derived from the session's
+A link has a random code that is valid once, for `LINK_SECONDS`. A browser that sends the code gets a session:
+a cookie with a random token. The database has the SHA-256 of both, so that neither can be read from it, and
+any process that uses the database knows the visitor. Forms contain a token that is derived from the session's
 (`form_token_of`): another site cannot know it.
 """
 

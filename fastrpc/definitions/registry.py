@@ -32,7 +32,7 @@ else:  # a class that is generic for type checkers alone: `typing` takes 10 ms t
 class Registry(Generic[Entry]):
     """The entries of one kind, with unique keys, in the order they were added.
 
-    `home` is the module of this package and the class whose method `of` makes an entry of what is added with
+    `home` names a module of this package and a class: its method `of` makes an entry of what is added with
     its options. It is imported for the first one. An entry has a `key`.
     """
 
