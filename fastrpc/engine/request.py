@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastrpc.engine.messages import RECORDED, key_of
 from fastrpc.errors import excerpt
-from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, STATELESS
+from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, STATELESS, TASKS_EXTENSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,6 +134,12 @@ class Request:
     def client_info(self) -> dict[str, Any]:
         stateless = self.version == STATELESS
         return self._declared(CLIENT_KEY) if stateless else self.dispatcher.session.client_info
+
+    @property
+    def declares_tasks(self) -> bool:
+        """Whether the client supports the extension for tasks (`TASKS_EXTENSION`)."""
+        extensions = self.client_capabilities.get("extensions")
+        return isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
 
     def _declared(self, key: str) -> dict[str, Any]:
         return self.meta.get(key) or {}

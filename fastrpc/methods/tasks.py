@@ -50,7 +50,7 @@ def makes_task(request: Request, tool: Tool) -> bool:
     """Whether a call of a tool with the option ``task`` may be answered by a task. Raises ProtocolError if it
     has to be, and the client does not support that."""
     if request.version == STATELESS:
-        if _declares(request):
+        if request.declares_tasks:
             return True
         if tool.task == "required":
             raise _extension_required(f"{tool.name} runs as a task only")
@@ -195,7 +195,7 @@ def _later(function: Callable[[Dispatcher, Request], Awaitable[bytes]]) -> Calla
     """Return a method that is served by a coroutine function."""
 
     def serve(dispatcher: Dispatcher, request: Request) -> None:
-        if request.version == STATELESS and not _declares(request):
+        if request.version == STATELESS and not request.declares_tasks:
             raise _extension_required(request.method)
         late = _LateMethod(dispatcher, request)
         dispatcher.requests.defer(request, late)
@@ -308,7 +308,7 @@ def check_listener(dispatcher: Dispatcher, request: Request, ids: Any) -> None:
         raise InvalidParams("notifications.taskIds: expected a list of strings")
     if len(ids) > MOST_LISTENED:
         raise InvalidParams(f"notifications.taskIds: {len(ids)} are too many")
-    if not _declares(request):
+    if not request.declares_tasks:
         raise _extension_required("notifications.taskIds")
     if dispatcher.runtime.description.has_tasks:
         dispatcher.runtime.tasks.listen()
@@ -372,12 +372,6 @@ def _session_result(found: dict[str, Any], task_id: str) -> dict[str, Any]:
 def _result(dispatcher: Dispatcher, members: dict[str, Any]) -> bytes:
     meta = {SERVER_KEY: dispatcher.runtime.description.info_of(STATELESS)}
     return to_json({**members, "_meta": meta})
-
-
-def _declares(request: Request) -> bool:
-    """Whether the client supports the extension."""
-    extensions = request.client_capabilities.get("extensions")
-    return isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
 
 
 def _extension_required(what: str) -> MissingRequiredClientCapability:

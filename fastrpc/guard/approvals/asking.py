@@ -33,7 +33,7 @@ from fastrpc.guard.refusals import (
     ApprovalTimedOut,
     TooManyApprovals,
 )
-from fastrpc.protocol.versions import STATELESS, TASKS_EXTENSION
+from fastrpc.protocol.versions import STATELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,9 +136,9 @@ class CallToApprove:
         request = self._request
         if request is None or self.call.kind != "tool" or self.version != STATELESS:
             return False
-        dispatcher, extensions = request.dispatcher, request.client_capabilities.get("extensions")
-        accepts = isinstance(extensions, dict) and isinstance(extensions.get(TASKS_EXTENSION), dict)
-        return accepts and dispatcher.makes_tasks and dispatcher.runtime.makes_tasks_of_approvals
+        dispatcher = request.dispatcher
+        makes_tasks: bool = dispatcher.makes_tasks and dispatcher.runtime.makes_tasks_of_approvals
+        return makes_tasks and bool(request.declares_tasks)
 
     async def claim(self) -> None:
         """Have the call's task begin its function in this process only. Raises ApprovalRejected."""
