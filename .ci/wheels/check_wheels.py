@@ -47,7 +47,7 @@ MODULES = (
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 PACKAGED = (
     *(".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper", ".js", ".sol", ".lock.json"),
-    *("dashboard/static/style.css", "dashboard/static/icon.svg", "dashboard/texts/ar.json", ".html"),
+    *("dashboard/static/style.css", "dashboard/static/icon.svg", "dashboard/texts/ar/common.json", ".html"),
 )
 SERVER_TESTS = ("tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 COMPILED_TESTS = ("tests/property", *SERVER_TESTS)

@@ -1,5 +1,5 @@
 """The languages of the pages. Texts are written in English, in the templates and pages themselves; another
-language is a file of `texts` with a translation for each of them."""
+language is a folder of `texts`, with a translation for each of them in the file of its page."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ class Language:
 
 
 def _texts(code: str) -> dict[str, str]:
-    with open(os.path.join(TEXTS, f"{code}.json"), encoding="utf-8") as file:
-        found: dict[str, str] = json.load(file)
+    found: dict[str, str] = {}
+    for name in os.listdir(os.path.join(TEXTS, code)):
+        with open(os.path.join(TEXTS, code, name), encoding="utf-8") as file:
+            found |= json.load(file)
     return found
 
 

@@ -120,14 +120,16 @@ setattr(kind, name, raising)
 """
 
 
-async def _all(url: str, tool: str, version: str, count: int) -> list[object]:
-    async with Client(url, version=version, timeout_seconds=30) as client:
-        return list(
-            await asyncio.gather(
-                *[client.call_tool(tool, {"number": at}) for at in range(count)],
-                return_exceptions=True,
-            )
-        )
+async def _failed_calls(url: str, tool: str, version: str, count: int) -> list[BaseException]:
+    """Connect, make calls at once, and return what failed: the handshake, or calls."""
+    try:
+        async with Client(url, version=version, timeout_seconds=30) as client:
+            calls = [client.call_tool(tool, {"number": at}) for at in range(count)]
+            results = await asyncio.gather(*calls, return_exceptions=True)
+    except RemoteError as error:
+        return [error]
+    assert len(results) == count
+    return [each for each in results if isinstance(each, BaseException)]
 
 
 @pytest.mark.parametrize("version", [STATELESS, LATEST_SESSION_VERSION])
@@ -150,11 +152,12 @@ def test_what_raises_once_over_http_fails_one_call_at_most(
     command = tool_server(RAISING, options={"auth": None}, raises=raises, after=8)
     with Serving(command=command) as server:
         url = f"http://127.0.0.1:{server.port}/mcp"
-        results = asyncio.run(_all(url, tool, version, 40))
-        failed = [each for each in results if isinstance(each, BaseException)]
+        # How many of the first requests reach the planted fault depends on how many connections they share.
+        failed = [
+            each for count in (40, 10, 10) for each in asyncio.run(_failed_calls(url, tool, version, count))
+        ]
         assert len(failed) <= 1, failed
         assert not failed or isinstance(failed[0], RemoteError), failed  # by its id, not by a time limit
-        assert len(asyncio.run(_all(url, tool, version, 10))) == 10
         assert server.stop() == 0
 
 

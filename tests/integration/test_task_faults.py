@@ -63,6 +63,8 @@ class Cell:
         self.mark = secrets.token_hex(8)
         self.database = postgres.new_database()
         self.tools = ("asks",) if step in QUESTIONS else ("once", "again")
+        if step == "cancelling":  # one that waits for its commit holds the next up: its task could end
+            self.tools = ("once",)
         self.ids: dict[str, list[str]] = {tool: [] for tool in self.tools}
         self.threads = ThreadPoolExecutor(4)
         shutil.copy(task_steps.__file__, folder / "server.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def texts() -> set[str]:
 @pytest.mark.parametrize("code", sorted(set(LANGUAGES) - {"en"}))
 def test_each_text_has_one_translation_and_each_translation_a_text(code: str) -> None:
     wanted, translated = texts(), LANGUAGES[code].texts
+    files = [json.loads(path.read_text()) for path in (FOLDER / "texts" / code).iterdir()]
+    assert len(translated) == sum(map(len, files)), "a text is in two files"
     assert len(wanted) > 50
     assert sorted(wanted - set(translated)) == []
     assert sorted(set(translated) - wanted) == []
