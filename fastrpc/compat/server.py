@@ -72,7 +72,6 @@ _IGNORED = {
     "include_fastmcp_meta",
     "resource_prefix_format",
     "session_state_store",
-    "strict_input_validation",
     "dependencies",
     "tasks",
 }
@@ -140,6 +139,10 @@ class FastMCP(
         if masks is None and self.dialect is FASTMCP:
             masks = self.settings.mask_error_details
         self._style = self.dialect.hiding_style if masks else self.dialect.style
+        is_strict = options.pop("strict_input_validation", None)
+        if is_strict is None and self.dialect is FASTMCP:
+            is_strict = self.settings.strict_input_validation
+        self.refuses_conversions = bool(is_strict)
         self._duplicates = Duplicates(self.dialect, options)
         self._duplicates.keep = self._keep_version
         self._take_sdk_options(options)

@@ -45,13 +45,15 @@ class OperationRequest:
     headers_of_call: Callable[[], Mapping[str, str]]
     names: Mapping[tuple[str, str], str]
     body_members: Collection[str] | None
+    failure: type[Exception] = ToolError
+    """The class of the error for a request that fails: its text has parts of the response."""
 
     async def send(self, arguments: Mapping[str, Any]) -> Any:
         """Send the request and return the response: by ``build_request``, where the client has it, and
         ``send``, which custom clients have instead of all others.
 
-        Raises ToolError for an argument that has no place in the path, a request that fails, and a status of
-        400 and more.
+        Raises ToolError for an argument that has no place in the path, and `failure` for a request that fails
+        and a status of 400 and more.
         """
         client, options = self.client, self._options(arguments)
         base, url = str(getattr(client, "base_url", None) or ""), self._path(arguments)
@@ -64,13 +66,14 @@ class OperationRequest:
         try:
             response = await client.send(_request(client, self.operation.method, url, options))
         except Exception as error:
-            raise ToolError(
+            raise self.failure(
                 f"{self.operation.method} {self.operation.path}: {error or type(error).__name__}"
             ) from error
         if response.status_code >= 400:
             text = response.text[:LONGEST_ERROR]
             reason = getattr(response, "reason_phrase", "")
-            raise ToolError(f"HTTP error {response.status_code}: {reason}" + (f" - {text}" if text else ""))
+            shown = f" - {text}" if text else ""
+            raise self.failure(f"HTTP error {response.status_code}: {reason}{shown}")
         return response
 
     def _path(self, arguments: Mapping[str, Any]) -> str:

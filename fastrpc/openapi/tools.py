@@ -12,7 +12,7 @@ from keyword import iskeyword
 
 from fastrpc.content import Contents
 from fastrpc.definitions.tool import Tool
-from fastrpc.errors import DefinitionError
+from fastrpc.errors import DefinitionError, FastrpcError, ToolError
 from fastrpc.openapi.document import operations_of
 from fastrpc.openapi.requests import OperationRequest, result_of
 from fastrpc.openapi.routes import DEFAULT, MCPType
@@ -63,6 +63,8 @@ def add_operations(
     """
     taken = {each: TakenNames() for each in MCPType}
     maps = list(route_maps)
+    hides_failures = "style" in tool_options and tool_options["style"].hides_failures
+    failure = FastrpcError if hides_failures else ToolError
     for operation in operations_of(document):
         route = next((each for each in maps if each.matches(operation)), DEFAULT)
         kind = route.mcp_type
@@ -79,7 +81,7 @@ def add_operations(
             "meta": {"fastmcp": {"tags": sorted(all_tags)}} if all_tags else None,
         }
         schema, names_of, members = _inputs(operation)
-        send = OperationRequest(operation, client, headers_of_call or dict, names_of, members).send
+        send = OperationRequest(operation, client, headers_of_call or dict, names_of, members, failure).send
         if kind is MCPType.TOOL:
             tool = _tool(operation, send, input_schema=schema, **described, **tool_options)
             if adjust is not None:

@@ -117,6 +117,8 @@ class _RawSignature(Signature):
 
     validator: Validator | None
     """None for `ANY_OBJECT`, which every call's arguments satisfy."""
+    converts = True
+    """Whether values that do not fit are converted as for annotated parameters."""
     binds_whole = True
 
     @property
@@ -131,7 +133,7 @@ class _RawSignature(Signature):
 
     def bind(self, arguments: dict[str, Any]) -> list[Any]:
         if self.validator is not None and not self.validator.accepts(arguments):
-            arguments = self._converted(arguments)
+            arguments = self._converted(arguments) if self.converts else arguments
             self.validator.check(arguments)
         if not self.parameters and self.takes_others:
             return [arguments]

@@ -94,6 +94,40 @@ def test_an_exception_that_is_hidden_is_not_described(way: str) -> None:
         assert "ValueError" not in answer
 
 
+@pytest.mark.parametrize("kind", ["TOOL", "RESOURCE"])
+def test_what_an_api_has_answered_is_hidden_like_an_exception(kind: str) -> None:
+    httpx = pytest.importorskip("httpx", reason="operations are sent by it: pip install httpx")
+    pytest.importorskip("openapi_pydantic", reason="it reads the document: pip install openapi-pydantic")
+    operation = {"operationId": "read", "responses": {}}
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "t", "version": "1"},
+        "paths": {"/a": {"get": operation}},
+    }
+    transport = httpx.MockTransport(lambda request: httpx.Response(500, text=SECRET))
+    route = fastmcp.RouteMap(methods=["GET"], pattern=".*", mcp_type=fastmcp.MCPType[kind])
+
+    async def answer(hides: bool) -> str:
+        api = FastMCP.from_openapi(
+            document,
+            client=httpx.AsyncClient(transport=transport, base_url="http://api"),
+            route_maps=[route],
+            mask_error_details=hides,
+        )
+        async with Client(api) as client:
+            calls = {
+                "TOOL": ("tools/call", {"name": "read", "arguments": {}}),
+                "RESOURCE": ("resources/read", {"uri": "resource://read"}),
+            }
+            try:
+                return str(await client.request(*calls[kind]))
+            except Exception as error:
+                return str(error)
+
+    assert SECRET in asyncio.run(answer(False))
+    assert SECRET not in asyncio.run(answer(True))
+
+
 def test_without_it_everything_is_shown() -> None:
     provider = failing(LocalProvider())
     hiding = FastMCP("hiding", providers=[provider], mask_error_details=True)

@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.compat.components.tools import Tool
-    from fastrpc.tool_style import ToolStyle
 
 
 def definition_of(kind: str, component: Any, server: Any) -> Any:
     """Return the definition of a component object: `kind` is ``tool``, ``resource``, ``template`` or
     ``prompt``. Raises DefinitionError."""
     if kind == "tool":
-        return tool_definition_of(component, server._style)
+        return tool_definition_of(component, server)
     kept = component.__dict__.get("_served")
     if kept is None or kept[0] is not server:  # several servers may have a provider
         definition = _made(kind, component, server)
@@ -41,13 +40,17 @@ def definition_of(kind: str, component: Any, server: Any) -> Any:
     return kept[1]
 
 
-def tool_definition_of(tool: Tool, style: ToolStyle) -> Any:
-    """Return the definition of a tool object, by the name that the object has now."""
+def tool_definition_of(tool: Tool, server: Any) -> Any:
+    """Return the definition of a tool object for a server, by the name that the object has now."""
     if isinstance(tool, FunctionTool) and type(tool).run is FunctionTool.run:
         found = copy(tool._definition)
-        found.name, found.style = tool.name, style
+        found.name, found.style = tool.name, server._style
+        if server.refuses_conversions:
+            from fastrpc.compat.functions.strict_arguments import strict
+
+            found._signature = strict(found.signature)
         return found
-    return DescribedTool(tool.descriptor(), runner(tool), style)
+    return DescribedTool(tool.descriptor(), runner(tool), server._style)
 
 
 def runner(tool: Tool) -> Any:

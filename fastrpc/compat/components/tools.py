@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from fastrpc.definitions.tool import Tool as Definition
+    from fastrpc.schema import Signature
 
 UNSET: Any = ...
 """Stands for an option that was not given."""
@@ -201,10 +202,7 @@ async def run_definition(definition: Definition, arguments: dict[str, Any]) -> T
     from fastrpc.engine.results import Results
 
     signature = definition.signature
-    try:
-        bound = signature.bind(arguments)
-    except ArgumentError as error:
-        raise tool_error(str(error)) from None
+    bound = _bound(signature, arguments)
     context = running_call.current()
     if definition.is_async or definition.run == "inline" or context is None or context._channel is None:
         value = signature.call(definition.function, bound, context)
@@ -215,6 +213,17 @@ async def run_definition(definition: Definition, arguments: dict[str, Any]) -> T
         value = await value
     raw = loads(Results({"name": definition.name}).of(definition, value, LATEST_SESSION_VERSION))
     return result_of(raw)
+
+
+def _bound(signature: Signature, arguments: dict[str, Any]) -> list[Any]:
+    """Return the values of a tool's parameters. Raises ToolError for arguments that do not fit."""
+    from fastrpc.compat.functions.strict_arguments import check_strictly
+
+    try:
+        check_strictly(signature, arguments)
+        return signature.bind(arguments)
+    except ArgumentError as error:
+        raise tool_error(str(error)) from None
 
 
 def result_of(raw: dict[str, Any]) -> ToolResult:
@@ -444,10 +453,7 @@ class TransformedTool(Tool):
         token = _running.set(self)
         try:
             signature = self._function.signature
-            try:
-                bound = signature.bind(arguments)
-            except ArgumentError as error:
-                raise tool_error(str(error)) from None
+            bound = _bound(signature, arguments)
             context = running_call.current()
             if self._takes_others:
                 named = signature.named(bound)

@@ -186,8 +186,11 @@ def tool_definition(
         given["structured"] = False
     else:
         given["structured"] = dialect.structured(*return_annotation_of(adapting)) or structured is True
+    kind = Tool
+    if getattr(server, "refuses_conversions", False):
+        from fastrpc.compat.functions.strict_arguments import StrictTool as kind
     try:
-        found = made(Tool, adapting, given)
+        found = made(kind, adapting, given)
     except DefinitionError:
         if structured is not None:
             raise
@@ -195,7 +198,7 @@ def tool_definition(
         hinted = None if dialect is FASTMCP else hinted_class(*return_annotation_of(adapting))
         if hinted is not None:
             adapting = adapted(function, server, hinted.value)
-        found = made(Tool, adapting, {**given, "structured": False})
+        found = made(kind, adapting, {**given, "structured": False})
         if hinted is not None:
             declare_output(found, hinted.schema)
     if isinstance(output_schema, dict):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastrpc.compat.dialect import Dialect
     from fastrpc.compat.providers.base import Provider
     from fastrpc.definitions.addresses import Addresses
+    from fastrpc.tool_style import ToolStyle
 
 IGNORED = ("resource_separator", "tool_separator", "prompt_separator", "tags", "keep_alive")
 """Options of `mount` in early versions that have no effect here."""
@@ -31,6 +32,9 @@ class Composition(Server):
     """The methods of a compat server that add other servers, providers and transforms."""
 
     dialect: Dialect
+    refuses_conversions: bool
+    """Whether arguments of tools have to fit their schema as they are (``strict_input_validation``)."""
+    _style: ToolStyle
     _composed: Composed | None = None
     """The providers and transforms, if there are any."""
 
@@ -254,8 +258,13 @@ class Composition(Server):
             adjust=mcp_component_fn,
             names=mcp_names,
             tags=tags or (),
-            style=server.dialect.style,
+            style=server._style,
         )
+        if server.refuses_conversions:
+            from fastrpc.compat.functions.strict_arguments import refuse_conversions
+
+            for tool in server.registries.tools:
+                refuse_conversions(tool)
         if installed_release("fastmcp") >= (3, 0):  # where they are a provider's, after the server's own
             for registry in (
                 server.registries.tools,
