@@ -165,6 +165,7 @@ WAYS: dict[str, tuple[int, Callable[[], FastMCP]]] = {
     "marks": (3, marked),
     "mixin": (3, mixed_in),
     "tool of a tool": (1, lambda: with_tool(Tool.from_tool(restricted_tool()))),
+    "tool of a tool, auth=None": (1, lambda: with_tool(Tool.from_tool(restricted_tool(), auth=None))),
     "tool of a tool of a tool": (1, lambda: with_tool(Tool.from_tool(Tool.from_tool(restricted_tool())))),
     "tool of a tool, restricted": (
         1,

@@ -376,6 +376,8 @@ class TransformedTool(Tool):
             )
         }
         super().__init__(**{**inherited, **options})
+        if self.auth is None:
+            self.auth = parent.auth  # ``auth=None`` does not lift the parent's checks
         self.parameters = self._parameters()
         self._function: Definition | None = None
         if transform_fn is not None:
