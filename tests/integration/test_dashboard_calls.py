@@ -1,0 +1,145 @@
+"""The dashboard's calls in flight and tasks, of a real server with real clients: seen, and cancelled."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.dashboard_browser import Browser
+from support.guarded_folder import fastrpc, records, variables
+from support.http_server import FASTRPC, HttpProcess
+from support.waiting import eventually
+
+HOSTILE = "<script>alert(1)</script>\u202e"
+TOOLS = """
+import asyncio
+import time
+from fastrpc import Context, Server
+
+app = Server("shop")
+
+@app.tool(risk="low")
+async def pack(item: str, ctx: Context) -> str:
+    "Pack for a long time."
+    ctx.progress(3, 10, "<script>alert(1)</script>\\u202e " + item)
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        open("stopped", "a").write(item)
+        raise
+    return "packed"
+
+@app.tool(run="thread", risk="low")
+def wait() -> str:
+    "Wait."
+    time.sleep(20)
+    return "waited"
+
+@app.tool(effect="exec", risk="critical")
+def wipe(place: str) -> str:
+    "Wipe a place."
+    return f"wiped {place}"
+
+@app.tool(task="required", risk="low")
+async def bake(ctx: Context) -> str:
+    "Bake."
+    ctx.progress(1, 2, "in the oven")
+    await asyncio.sleep(60)
+    return "baked"
+"""
+GUARD = """
+[expose]
+tools = ["*"]
+[audit]
+mode = "group"
+"""
+
+
+class Shop:
+    """A guarded server with a dashboard, in a folder, and its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "shop.py").write_text(TOOLS)
+        (folder / "guard.toml").write_text(GUARD)
+        (folder / "token").write_text(fastrpc(folder, "token", "create", "--owner", "agent").splitlines()[0])
+        os.chmod(folder / "token", 0o600)
+        self.server: HttpProcess
+
+    def begin(self, *options: str) -> HttpProcess:
+        place = ("--http", "127.0.0.1:0", "--guard", "guard.toml", "--dashboard")
+        self.server = HttpProcess(
+            "serve", "shop.py", *place, *options, folder=self.folder, environment=variables(self.folder)
+        )
+        return self.server
+
+    def visit(self, person: str = "ada", role: str = "approver") -> Browser:
+        link = fastrpc(self.folder, "dashboard", "link", "--as", person, "--role", role)
+        browser = Browser(f"http://127.0.0.1:{self.server.port}")
+        assert browser.sign_in(link.strip()).status_code == 303
+        return browser
+
+    @contextlib.contextmanager
+    def calling(self, *call: str) -> Iterator[subprocess.Popen[str]]:
+        """Begin a call; end its client at the end."""
+        url = f"http://127.0.0.1:{self.server.port}/mcp"
+        process = subprocess.Popen(
+            [*FASTRPC, "call", url, *call, "--token-file", "token"],
+            cwd=self.folder,
+            env=variables(self.folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    found = Shop(tmp_path)
+    with found.begin():
+        yield found
+
+
+def shown(browser: Browser, text: str, path: str = "/calls") -> str:
+    """Return a page once it has a text."""
+    eventually(lambda: text in browser.get(path).text)
+    return browser.last
+
+
+def stop(browser: Browser, page: str, **changed: str | None) -> int:
+    """Send the first form that cancels something."""
+    found = re.search(r'action="/dashboard((?:/calls|/tasks)/[^"]+)"', page)
+    assert found is not None
+    return browser.send(found[1], **changed).status_code
+
+
+@pytest.mark.parametrize("tool", [("pack", "item=cup"), ("wait",), ("wipe", "place=/srv")])
+def test_a_call_is_seen_and_cancelled_and_its_caller_gets_an_error(shop: Shop, tool: tuple[str, ...]) -> None:
+    browser = shop.visit()
+    with shop.calling(*tool) as call:
+        page = shown(browser, tool[0])
+        assert "agent#" in page
+        assert ("waits to begin" if tool[0] == "wipe" else ">runs<") in page
+        assert stop(browser, page) == 303
+        said, wrong = call.communicate(timeout=30)
+        assert "The call was cancelled by ada at the dashboard" in said + wrong
+        assert call.returncode != 0
+    assert "No call is here." in browser.get("/calls").text
+    if tool[0] == "pack":
+        assert (shop.folder / "stopped").read_text() == "cup"
+    noted = eventually(lambda: [each for each in records(shop.folder) if each["category"] == "dashboard"])
+    assert [(each["actor"], each["action"], each["tool"]) for each in noted] == [
+        ("ada", "call.cancel", tool[0])
+    ]
+    ended = [each for each in records(shop.folder) if each.get("action") == "tools/call"]
+    assert ended[-1]["outcome"] == "cancelled"
