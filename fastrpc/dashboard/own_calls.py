@@ -95,7 +95,7 @@ class OwnCalls:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._calls: dict[str, OwnCall] = {}
+        self._calls: dict[tuple[str, str], OwnCall] = {}
 
     async def make(
         self,
@@ -111,7 +111,7 @@ class OwnCalls:
         found = await self.get(id, person)
         if found is None:
             self._make_room(person)
-            found = self._calls[id] = OwnCall(id, person, tool, typed)
+            found = self._calls[person, id] = OwnCall(id, person, tool, typed)
             found.begin(self._server, arguments)
         try:
             await asyncio.wait_for(found.done.wait(), seconds)
@@ -121,17 +121,16 @@ class OwnCalls:
 
     async def get(self, id: str, person: str) -> OwnCall | None:
         """Return a call of a person, None if there is none, or no longer."""
-        found = self._calls.get(id)
-        return found if found is not None and found.person == person else None
+        return self._calls.get((person, id))
 
     def _make_room(self, person: str) -> None:
         before = monotonic() - KEPT_SECONDS
         self._calls = {
-            id: each for id, each in self._calls.items() if each.ended is None or each.ended > before
+            key: each for key, each in self._calls.items() if each.ended is None or each.ended > before
         }
         if sum(each.person == person and each.ended is None for each in self._calls.values()) >= MOST_RUNNING:
             raise TooManyCalls(f"{MOST_RUNNING} of your calls are in flight: wait, or cancel one.")
-        for id in [id for id, each in self._calls.items() if each.ended is not None]:
+        for key in [key for key, each in self._calls.items() if each.ended is not None]:
             if len(self._calls) < MOST_KEPT:
                 break
-            del self._calls[id]
+            del self._calls[key]

@@ -1,5 +1,5 @@
-"""`TaskDatabase`: the tasks of a database, as the dashboard reads and cancels them. The database is opened only
-if it exists: a server without tasks has none. Methods raise StorageError."""
+"""`TaskDatabase`: the tasks of a database, as the dashboard reads and cancels them. The database is opened
+only if it exists: a server without tasks has none. Methods raise StorageError."""
 
 from __future__ import annotations
 

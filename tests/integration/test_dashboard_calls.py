@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.dashboard_browser import Browser
-from support.guarded_folder import fastrpc, records, variables
-from support.http_server import FASTRPC, HttpProcess
+from support.dashboard_shop import Shop
+from support.guarded_folder import records
 from support.waiting import eventually
 
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -52,60 +49,11 @@ async def bake(ctx: Context) -> str:
     await asyncio.sleep(60)
     return "baked"
 """
-GUARD = """
-[expose]
-tools = ["*"]
-[audit]
-mode = "group"
-"""
-
-
-class Shop:
-    """A guarded server with a dashboard, in a folder, and its clients."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "shop.py").write_text(TOOLS)
-        (folder / "guard.toml").write_text(GUARD)
-        (folder / "token").write_text(fastrpc(folder, "token", "create", "--owner", "agent").splitlines()[0])
-        os.chmod(folder / "token", 0o600)
-        self.server: HttpProcess
-
-    def begin(self, *options: str) -> HttpProcess:
-        place = ("--http", "127.0.0.1:0", "--guard", "guard.toml", "--dashboard")
-        self.server = HttpProcess(
-            "serve", "shop.py", *place, *options, folder=self.folder, environment=variables(self.folder)
-        )
-        return self.server
-
-    def visit(self, person: str = "ada", role: str = "approver") -> Browser:
-        link = fastrpc(self.folder, "dashboard", "link", "--as", person, "--role", role)
-        browser = Browser(f"http://127.0.0.1:{self.server.port}")
-        assert browser.sign_in(link.strip()).status_code == 303
-        return browser
-
-    @contextlib.contextmanager
-    def calling(self, *call: str) -> Iterator[subprocess.Popen[str]]:
-        """Begin a call; end its client at the end."""
-        url = f"http://127.0.0.1:{self.server.port}/mcp"
-        process = subprocess.Popen(
-            [*FASTRPC, "call", url, *call, "--token-file", "token"],
-            cwd=self.folder,
-            env=variables(self.folder),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
-    found = Shop(tmp_path)
+    found = Shop(tmp_path, TOOLS)
     with found.begin():
         yield found
 

@@ -35,7 +35,7 @@ def texts_of_code() -> set[str]:
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             given = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "title")]
-            if name in ("text", "PageError", "Page"):
+            if name in ("text", "say", "PageError", "Page"):
                 found |= {each.value for each in given if isinstance(each, ast.Constant) and each.value}
     return found
 
