@@ -199,7 +199,8 @@ class PageView:
                 raise PageError(str(error), 503) from None
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page, or a part of one, made from a template."""
+        """Return a page, or a part of one, made from a template. `place`: where the same page is got, for the
+        response to a form."""
         made = (
             environment()
             .get_template(template)
@@ -208,13 +209,12 @@ class PageView:
                 visitor=self.visitor,
                 menu=self.menu,
                 here=self.request.url.path,
-                place=self.place,
                 server=self.sources.server,
                 language=self.language,
                 theme=self.theme,
                 _=self.language.text,
                 form_token=self._form_token,
-                **values,
+                **{"place": self.place, **values},
             )
         )
         return HTMLResponse(made, status)

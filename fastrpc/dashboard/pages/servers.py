@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 import secrets
+from json import loads
+from urllib.parse import urlencode
 
 from fastrpc.dashboard import behind, schema_form
 from fastrpc.dashboard.access import APPROVER
 from fastrpc.dashboard.own_calls import TooManyCalls
 from fastrpc.dashboard.schema_form import fields_of, placed, read
-from fastrpc.dashboard.view import Page, PageError, PageRoute
+from fastrpc.dashboard.view import PREFIX, Page, PageError, PageRoute
 from fastrpc.gateway import member
 from fastrpc.guard.approvals.display import visible_name, written
 
@@ -126,6 +128,7 @@ def _form(
         mistakes=mistakes or {},
         error=error,
         call_id=secrets.token_urlsafe(16),
+        place=f"{PREFIX}/tool?{urlencode({'name': shown.name})}",
         others=schema_form.OTHERS,
     )
 
@@ -171,6 +174,8 @@ def _show_call(view: PageView, made: OwnCall) -> Response:
     result = made.result or {}
     blocks: list[Any] = result.get("content") or []
     structured = result.get("structuredContent")
+    if structured is not None and len(blocks) == 1 and _is_json_of(structured, _text_of(result)):
+        blocks = []  # the same once more, for clients that know no structured results
     return view.page(
         "own_call_state.html" if view.is_part else "own_call.html",
         call=made,
@@ -184,14 +189,21 @@ def _show_call(view: PageView, made: OwnCall) -> Response:
     )
 
 
+def _is_json_of(structured: Any, text: str) -> bool:
+    try:
+        return bool(loads(text) == structured)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _shown_block(block: Any) -> tuple[str, str]:
-    """Return the type of a block of content, and its text, or the JSON of a block without one; what is no
-    text is stated by its size."""
+    """Return the type of a block of content, and its text, or the JSON of a block without one, in which data
+    is stated by its size."""
     if not isinstance(block, dict):
         return "", ""
     kind = visible_name(str(block.get("type", "")))
     if block.get("type") == "text":
-        return kind, _cut(written(str(block.get("text", "")), 2))
+        return kind, _cut(str(block.get("text", "")))
     shown = {
         key: f"{len(value):,} characters" if key in ("data", "blob") and isinstance(value, str) else value
         for key, value in block.items()
