@@ -154,6 +154,8 @@ def call(view: PageView) -> Response:
     mistakes = placed(problem, fields)
     if mistakes:
         return _form(view, shown, typed, mistakes, status=400)
+    if view.serving.workers > 1:  # another process may get the next request, which does not know the call
+        return _show_call(view, made)
     return view.redirect(f"/own-calls/{id}")
 
 
@@ -179,6 +181,7 @@ def _show_call(view: PageView, made: OwnCall) -> Response:
     return view.page(
         "own_call_state.html" if view.is_part else "own_call.html",
         call=made,
+        place=f"{PREFIX}/own-calls/{made.id}",
         name=visible_name(made.tool),
         problem=visible_name(made.problem),
         is_error=bool(result.get("isError")),
