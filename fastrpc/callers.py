@@ -6,6 +6,7 @@ The principal is the name by which quotas, sessions, approvals and audits identi
   token is the same caller, with the same sessions and quotas. Two tokens that were created separately are two
   callers, even for the same owner.
 * ``os:USER`` over stdio without a token.
+* ``dashboard:NAME`` for a person who calls from the dashboard.
 * ``CLASS@ISSUER#SUBJECT`` for an authorization server's token, where claims determine the class (`claims`).
 
 An owner contains neither ``:`` nor ``#``. So no name has two of these forms, and none equals an authorization
@@ -22,6 +23,9 @@ SCOPE = re.compile(r"[!#-\[\]-~]+\Z")
 """A scope (RFC 6749, 3.3)."""
 CLAIMED = re.compile(r'([^":]+)(?:"([^"]*)")?@(https?://[^#]*#.*)\Z', re.DOTALL)
 """The principal of an authorization server's token: class, scopes, and the owner."""
+
+OF_DASHBOARD = "dashboard:"
+"""What the principal of a person at the dashboard begins with."""
 
 
 @dataclass(slots=True, repr=False)
@@ -55,15 +59,22 @@ def token_principal(owner: str, family: str) -> str:
 
 def owner_of(principal: str) -> str:
     """Return the owner of an authenticated principal: for a token, the owner in its name; for a user of this
-    machine, the principal itself."""
+    machine, the principal itself; for a person at the dashboard, the person."""
     if claimed := CLAIMED.match(principal):
         return claimed[3]
+    if principal.startswith(OF_DASHBOARD):
+        return principal.removeprefix(OF_DASHBOARD)
     return principal if ":" in principal else principal.partition("#")[0]
 
 
 def user_principal(name: str) -> str:
     """Return the principal of a user of this machine."""
     return f"os:{name}"
+
+
+def dashboard_principal(person: str) -> str:
+    """Return the principal of a person who calls from the dashboard."""
+    return f"{OF_DASHBOARD}{person}"
 
 
 def current_user() -> str:

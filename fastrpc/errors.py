@@ -164,6 +164,12 @@ class CallTimeout(ToolError):
     outcome = "timeout"
 
 
+class CallStopped(ToolError):
+    """A call in flight was cancelled by a person other than its caller, who is told so."""
+
+    outcome = "cancelled"
+
+
 class MissingRequiredClientCapability(ProtocolError, ToolError):
     """The client lacks a capability that the server needs to ask it (MCP 2026-07-28).
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from fastrpc.telemetry.access_log import AccessLog
     from fastrpc.telemetry.observers import Observers
-    from fastrpc.telemetry.statistics import StatisticsPrinter
+    from fastrpc.telemetry.statistics import Statistics, StatisticsPrinter
     from fastrpc.transports.base import Transport
     from fastrpc.transports.http.asgi import Application
     from fastrpc.transports.http.endpoints import Endpoint
@@ -137,6 +137,7 @@ class Server:
         self._over_http = False
         self.warns = True  # whether `asgi` names tools without a description: another process may have
         self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
+        self.statistics: Statistics | None = None  # what `print_statistics` prints
         self.http_fronts: list[MakeFront] = []  # each makes what serves requests before the application
         self.settled = True  # the working folder will not change any more
         self._note: Callable[[], list[str]] | None = None
@@ -363,7 +364,9 @@ class Server:
         """
         from fastrpc.telemetry.statistics import StatisticsPrinter
 
-        return StatisticsPrinter(self._observed())
+        report = StatisticsPrinter(self._observed())
+        self.statistics = report.statistics
+        return report
 
     def open_access_log(self, path: str, *, as_json: bool = False) -> AccessLog:
         """Open an access log, for a server over HTTP. Raises OSError."""

@@ -14,6 +14,7 @@ cdef class InFlightCall:
     cpdef bint leave(self) except -1
     cpdef send_rest(self)
     cpdef limit(self, loop, double passed)
+    cpdef break_off(self, error)
     cpdef end(self, object result, object error)
     cpdef drop(self)
     cpdef stop(self)

@@ -76,7 +76,11 @@ cdef class InFlightCall:
     def expire(self):
         """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
         seconds = self.plan.tool.timeout_seconds
-        self.end(None, CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
+        self.break_off(CallTimeout(f"{self.plan.name} did not end within {seconds:g} s and was stopped"))
+
+    cpdef break_off(self, error):
+        """Answer with an error now, and stop the work as far as it can be stopped."""
+        self.end(None, error)
         self.stop()
 
     def cancel(self, said=None):

@@ -57,12 +57,21 @@ cdef class ForwardedCall(ConnectionCall):
     def cancel(self, said=None):
         """The client has cancelled, or is gone: cancel the upstream request and answer nothing. `said`: the
         client's reason, and what else goes on."""
-        cdef ClientStream stream = self.route.stream
         cdef PendingRequest request = self.sent
         self.drop()
+        self.stop_upstream(request, {"reason": "the client has cancelled the call", **(said or {})})
+
+    cpdef break_off(self, error):
+        cdef PendingRequest request = self.sent
+        self.end(None, error)
+        self.stop_upstream(request, {"reason": str(error)})
+
+    cdef int stop_upstream(self, PendingRequest request, dict said) except -1:
+        """Cancel the upstream request, unless it has been answered."""
+        cdef ClientStream stream = self.route.stream
         if stream is not None and request is not None and stream.forget(request):
-            said = self.route.carried_of(said or {})
-            stream.cancel(request.id, {"reason": "the client has cancelled the call", **said})
+            stream.cancel(request.id, self.route.carried_of(said))
+        return 0
 
 
 cdef class UpstreamRoute(AnswerSink):

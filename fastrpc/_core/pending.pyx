@@ -44,6 +44,11 @@ cdef class ConnectionCall(InFlightCall):
     def batch(self):
         return None
 
+    @property
+    def began(self):
+        """When the message had been read, in ticks."""
+        return self.times.began
+
     cdef int enter(self, Connection connection, Plan plan, Steps* steps) except -1:
         """Put the call in flight."""
         self.connection = connection

@@ -78,6 +78,7 @@ def _serve(database: Database, chosen: Namespace) -> None:
     import uvicorn
 
     from fastrpc.dashboard.app import Dashboard
+    from fastrpc.dashboard.task_database import TaskDatabase
     from fastrpc.dashboard.view import Sources
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.sockets import Address, listen
@@ -85,7 +86,8 @@ def _serve(database: Database, chosen: Namespace) -> None:
     address = Address.read(chosen.http or ADDRESS)
     if not address.is_local:
         raise UsageError(f"--http {chosen.http}: expected an address of this machine, such as {ADDRESS}")
-    dashboard = Dashboard(Sources(lambda: database), AccessRules(None, hosts=chosen.hosts or ()))
+    sources = Sources(lambda: database, tasks=TaskDatabase())
+    dashboard = Dashboard(sources, AccessRules(None, hosts=chosen.hosts or ()))
     sockets = listen(address, 1)[0]
     url = address.url(sockets[0].getsockname()[1], tls=False, path="")
     write_line(f"fastrpc: the dashboard is at {url}/dashboard")

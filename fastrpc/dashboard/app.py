@@ -137,6 +137,7 @@ class Dashboard:
             return self._view(request, visitor, {}).page("error.html", status, message=message)
 
         async def endpoint(request: Request) -> Response:
+            request.state.loop = asyncio.get_running_loop()
             form: dict[str, str] | PageError = {}
             if request.method == "POST":
                 try:
@@ -148,8 +149,8 @@ class Dashboard:
         return endpoint
 
     def _view(self, request: Request, visitor: Visitor | None, form: dict[str, str]) -> PageView:
-        menu = [each for each in self.pages if each.title]
-        return PageView(self.sources, menu, request, visitor, form)
+        menu = [each for each in self.pages if each.title and each.is_there(self.sources)]
+        return PageView(self.sources, menu, request, visitor, form, request.state.loop)
 
     def _visitor(self, request: Request) -> Visitor | None:
         token = request.cookies.get(COOKIE)

@@ -4,6 +4,8 @@ streams when the server ends. All other requests pass to the server's applicatio
 from __future__ import annotations
 
 from fastrpc.dashboard.app import Dashboard
+from fastrpc.dashboard.serving import Serving
+from fastrpc.dashboard.task_database import TaskDatabase
 from fastrpc.dashboard.view import PREFIX, Sources
 from fastrpc.transports.http.request import root_and_path
 
@@ -11,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fastrpc.guard.serving import GuardedServing
+    from fastrpc.server import Server
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 
@@ -38,6 +42,17 @@ class DashboardFront:
 def is_below(path: str) -> bool:
     """Whether a path is one of the dashboard's."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
+
+
+def sources_of(server: Server, guarded: GuardedServing, workers: int) -> Sources:
+    """Return what the pages of a guarded server show; `workers` is how many processes serve it."""
+    return Sources(
+        guarded.database.open,
+        server.name,
+        Serving(server, workers),
+        TaskDatabase(),
+        None if guarded.audit is None else guarded.audit.log,
+    )
 
 
 def with_dashboard(sources: Sources) -> Callable[[Front, HttpApp], Front]:

@@ -8,7 +8,7 @@ from time import gmtime, strftime
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fastrpc.guard.approvals.display import ESCAPE
+from fastrpc.guard.approvals.display import ESCAPE, visible_name
 
 
 @cache
@@ -22,6 +22,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters["marked"] = marked
+    found.filters["prose"] = prose
     found.filters["moment"] = moment
     return found
 
@@ -35,6 +36,14 @@ def marked(text: str) -> Markup:
             parts += [escape(text[at : found.start()]), Markup("<mark>"), escape(found[0]), Markup("</mark>")]
             at = found.end()
     return Markup("").join([*parts, escape(text[at:])])
+
+
+def prose(text: str) -> Markup:
+    """Return a text of several lines that others have written, with every character visible. The style
+    ``prose`` keeps its lines."""
+    lines = [visible_name(line) for line in text.replace("\r\n", "\n").split("\n")]
+    plain = [ESCAPE.sub(lambda found: '"' if found[0] == '\\"' else found[0], line) for line in lines]
+    return Markup("\n").join(map(marked, plain))
 
 
 def moment(seconds: float | None) -> str:

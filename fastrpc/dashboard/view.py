@@ -8,7 +8,9 @@ escaped by the template engine; what a caller has chosen is made visible first
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import TimeoutError as LoopTimeout
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,22 +22,31 @@ from fastrpc.dashboard.language import LANGUAGES, Language, language_of
 from fastrpc.dashboard.rendering import environment
 from fastrpc.errors import FastrpcError
 from fastrpc.guard.approvals.store import ApprovalStore
+from fastrpc.guard.audit.log import AuditUnavailable
 from fastrpc.transports.http.guard import is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Coroutine
+    from typing import Any, TypeVar
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from fastrpc.dashboard.access import Visitor
+    from fastrpc.dashboard.serving import Serving
+    from fastrpc.dashboard.task_database import TaskDatabase
+    from fastrpc.guard.audit.log import AuditLog
     from fastrpc.storage.database import Database
+
+    Value = TypeVar("Value")
 
 PREFIX = "/dashboard"
 """The path of the pages."""
 COOKIE = "fastrpc_dashboard"
 """The cookie with the token of a session."""
+LOOP_SECONDS = 10.0
+"""How long a page waits for the event loop that serves."""
 THEMES = ("auto", "light", "dark")
 LANGUAGE_COOKIE, THEME_COOKIE = "fastrpc_language", "fastrpc_theme"
 NEEDED = {
@@ -67,29 +78,36 @@ class PageRoute:
 
 
 @dataclass(frozen=True)
+class Sources:
+    """What the pages show: the guard's database, which `database` opens, and the name of the server; of the
+    process that serves it, `serving`, None for pages that are served by themselves; the database of tasks;
+    and the audit log into which actions are recorded."""
+
+    database: Callable[[], Database]
+    server: str = ""
+    serving: Serving | None = None
+    tasks: TaskDatabase | None = None
+    audit: AuditLog | None = None
+
+
+@dataclass(frozen=True)
 class Page:
-    """A page; with a `title` it is an entry of the menu, which leads to the path of its first route."""
+    """A page; with a `title` it is an entry of the menu, which leads to the path of its first route, unless
+    the sources do not have what it shows (`is_there`)."""
 
     routes: list[PageRoute] = field(default_factory=list)
     title: str = ""
     order: int = 0
+    is_there: Callable[[Sources], bool] = lambda sources: True
 
     @property
     def path(self) -> str:
         return self.routes[0].path
 
 
-@dataclass(frozen=True)
-class Sources:
-    """What the pages show: the guard's database, which `database` opens, and the name of the server."""
-
-    database: Callable[[], Database]
-    server: str = ""
-
-
 class PageView:
     """A request of a visitor, None for one who has not signed in. `menu` are the pages
-    that it names, `form` has the fields of a form."""
+    that it names, `form` has the fields of a form; `loop` is the event loop that serves."""
 
     def __init__(
         self,
@@ -98,12 +116,14 @@ class PageView:
         request: Request,
         visitor: Visitor | None,
         form: dict[str, str],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.sources = sources
         self.menu = menu
         self.request = request
         self.visitor = visitor
         self.form = form
+        self.loop = loop
 
     @property
     def person(self) -> str:
@@ -113,6 +133,12 @@ class PageView:
     @property
     def query(self) -> dict[str, str]:
         return dict(self.request.query_params)
+
+    @property
+    def place(self) -> str:
+        """The path of the request, with its query."""
+        url = self.request.url
+        return f"{url.path}?{url.query}" if url.query else url.path
 
     @property
     def is_part(self) -> bool:
@@ -143,8 +169,38 @@ class PageView:
         if self.visitor is None or not self.visitor.may(role):
             raise PageError(NEEDED[role], 403)
 
+    @property
+    def serving(self) -> Serving:
+        """The server of this process. Raises PageError for pages that are served by themselves."""
+        if self.sources.serving is None:
+            raise PageError(
+                "These pages are served by themselves: this process has no calls and no tools.", 404
+            )
+        return self.sources.serving
+
+    def in_loop(self, coroutine: Coroutine[Any, Any, Value]) -> Value:
+        """Run a coroutine in the event loop that serves, and return its value. Raises PageError if that takes
+        too long."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            return future.result(LOOP_SECONDS)
+        except LoopTimeout:  # TimeoutError itself, except in Python 3.10
+            future.cancel()
+            raise PageError("The server is busy: try again.", 503) from None
+
+    def note(self, action: str, **facts: str) -> None:
+        """Record in the audit log what the visitor is about to do. Raises PageError if it cannot be recorded,
+        and the log is strict."""
+        if self.sources.audit is not None:
+            record = {"category": "dashboard", "actor": self.person, "action": action, "outcome": "asked"}
+            try:
+                self.sources.audit.append({**record, **facts})
+            except AuditUnavailable as error:
+                raise PageError(str(error), 503) from None
+
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page, or a part of one, made from a template."""
+        """Return a page, or a part of one, made from a template. `place`: where the same page is got, for the
+        response to a form."""
         made = (
             environment()
             .get_template(template)
@@ -158,7 +214,7 @@ class PageView:
                 theme=self.theme,
                 _=self.language.text,
                 form_token=self._form_token,
-                **values,
+                **{"place": self.place, **values},
             )
         )
         return HTMLResponse(made, status)

@@ -34,7 +34,10 @@ _bookkeeping = RLock()  # of all channels: held for a few instructions
 class RequestChannel:
     """The outbound channel of one call: see `fastrpc.engine.ports.OutboundChannel`."""
 
-    __slots__ = ("_due", "_held", "_paid_until", "_reached", "_spent", "_told", "request", "server", "token")
+    __slots__ = (
+        *("_due", "_held", "_paid_until", "_reached", "_spent", "_told"),
+        *("reported", "request", "server", "token"),
+    )
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -43,6 +46,8 @@ class RequestChannel:
         runtime = request.dispatcher.runtime
         self.server: Any = runtime.server if call is None else runtime.server_of(call.plan.tool)
         """The server that the handler belongs to: the one that is served, or one that is mounted there."""
+        self.reported: dict[str, Any] | None = None
+        """The last progress report: ``progress``, ``total`` and ``message``, as far as it has them."""
         self._reached: float | None = None
         self._told: float | None = None
         self._paid_until = 0.0  # each report that is sent takes its time from here
@@ -96,6 +101,7 @@ class RequestChannel:
             if self._reached is not None and report["progress"] <= self._reached:
                 return
             self._reached = report["progress"]
+            self.reported = report
             now = monotonic()
             wait = max(self._paid_until, now - BURST * SPACING_SECONDS) + SPACING_SECONDS - now
             if wait > 0:

@@ -267,14 +267,7 @@ class Gateway:
 
     async def _start_for(self, members: list[GatewayMember], deferred: DeferredRequest) -> None:
         """Start servers concurrently, and then serve the request that waits for them."""
-        self._starting += 1
-        try:
-            await asyncio.gather(*map(self._start, members))
-        finally:
-            self._starting -= 1
-        if self._is_stale:
-            self._renew()
-        self._warn_of_rules()
+        await self._start_all(members)
         deferred.resume()
 
     def _warn_of_rules(self) -> None:
@@ -312,6 +305,20 @@ class Gateway:
         for member in members:
             if member.upstream is not None and not member.upstream.is_starting:
                 self._spawn(self._start(member))
+
+    def start_untried(self) -> None:
+        """Start the servers that no client has needed so far, to learn what they have. In the event loop."""
+        self._spawn(self._start_all(self._untried))
+
+    async def _start_all(self, members: list[GatewayMember]) -> None:
+        self._starting += 1
+        try:
+            await asyncio.gather(*map(self._start, members))
+        finally:
+            self._starting -= 1
+        if self._is_stale:
+            self._renew()
+        self._warn_of_rules()
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         try:

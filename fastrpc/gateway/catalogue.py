@@ -56,9 +56,9 @@ class GatewayCatalogue:
         is_own = any(uri.startswith(provider.prefix) for provider in self._registries.providers)
         return is_own or self.owner_of("resource", uri) is not None
 
-    def tools_of(self, member: GatewayMember) -> int:
-        """Return how many tools of a server are listed."""
-        return sum(kind == "tool" and owner is member for (kind, _), owner in self._owners.items())
+    def tools_of(self, member: GatewayMember) -> list[str]:
+        """Return the listed names of a server's tools."""
+        return [name for (kind, name), owner in self._owners.items() if kind == "tool" and owner is member]
 
     def renew(self) -> None:
         """Update the registries from those of the members."""

@@ -86,7 +86,7 @@ class Health:
             "name": member.name,
             "state": state,
             "reason": masked(reason),
-            "tools": self._gateway.catalogue.tools_of(member),
+            "tools": len(self._gateway.catalogue.tools_of(member)),
             "calls": member.calls,
             "errors": member.errors,
         }

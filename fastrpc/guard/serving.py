@@ -17,7 +17,7 @@ from threading import Lock
 
 from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
-from fastrpc.callers import Caller
+from fastrpc.callers import OF_DASHBOARD, Caller, owner_of
 from fastrpc.errors import UsageError, suggestion
 from fastrpc.guard.approvals.gates import Gates
 from fastrpc.guard.approvals.retention import ApprovalRetention
@@ -80,6 +80,8 @@ class GuardedServing:
         is_there = bool(self.database_url) or os.path.exists(GUARD.default_path)
         self.database: GuardDatabase
         """The database in the process that serves; `guarded` sets it."""
+        self.audit: CallAudit | None = None
+        """What records calls in the process that serves; `guarded` sets it."""
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
     @property
@@ -106,7 +108,7 @@ class GuardedServing:
         policy = policy_for(self.config, server)
         database = self.database = GuardDatabase(self.database_url)
         callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
-        audit = audit_for(self.config)
+        audit = self.audit = audit_for(self.config)
         webhook = webhook_for(self.config, database)
 
         def noted_by(
@@ -369,6 +371,8 @@ class Callers:
 
     def of(self, principal: str) -> Caller:
         """Return the caller of a principal."""
+        if principal.startswith(OF_DASHBOARD):
+            return Caller(principal, self._config.default_class, owner=owner_of(principal))
         if self._user is not None:
             token = self._user.token_id
             if not token or self._directory is None:

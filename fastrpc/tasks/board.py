@@ -152,10 +152,11 @@ class TaskBoard:
             self._resume(found)
         self._announce(record.id, record.owner)
 
-    async def cancel(self, id: str, owner: str) -> bool:
-        """Cancel a task: mark it, then end its call, wherever it runs. False: it has ended."""
+    async def cancel(self, id: str, owner: str, message: str | None = None) -> bool:
+        """Cancel a task: mark it, then end its call, wherever it runs. `message`: what it says from now on.
+        False: it has ended."""
         begun = None if id in self._runs else _left_behind(self.server, await self.read(id, owner))
-        done = await self._rows.do(store.cancel, id, owner, time.time())
+        done = await self._rows.do(store.cancel, id, owner, time.time(), message=message)
         if done:
             run = self._runs.get(id)
             if run is not None:

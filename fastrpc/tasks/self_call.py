@@ -1,4 +1,4 @@
-"""`SelfCall`: one call of a tool that the server makes to itself for a principal.
+"""`SelfCall`: one call of a tool that the server makes to itself for a principal, for a task or a person.
 
 It has a separate connection, in memory, and the wire of 2026-07-28: guard, hooks, limits and audit see it
 as a client's call, and a call that asks its client ends with its questions and its state, so nothing of it is
@@ -65,7 +65,7 @@ class SelfCall:
         principal: str,
         params: dict[str, Any],
         listener: CallListener,
-        task: HeldTask,
+        task: HeldTask | None,
     ) -> None:
         self._server = server
         self._listener: CallListener | None = listener

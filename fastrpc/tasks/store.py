@@ -286,10 +286,12 @@ def answer(
     return None if questions else row._replace(answers=values["answers"])
 
 
-def cancel(connection: Connection, id: str, owner: str, now: float) -> bool:
-    """Mark a task as cancelled; who runs it ends its work. False: it has ended, or is not there."""
+def cancel(connection: Connection, id: str, owner: str, now: float, *, message: str | None = None) -> bool:
+    """Mark a task as cancelled; who runs it ends its work. `message`: what it says from now on. False: it
+    has ended, or is not there."""
     mine = and_(tasks.c.id == id, tasks.c.owner == owner, tasks.c.state.in_(OPEN), _is_kept(now))
-    return _change(connection, mine, now, state=CANCELLED, **_OVER)
+    said = {} if message is None else {"message": message[:MESSAGE_LIMIT]}
+    return _change(connection, mine, now, state=CANCELLED, **said, **_OVER)
 
 
 def approval_of(connection: Connection, id: str) -> str:

@@ -20,7 +20,7 @@ from fastrpc._core import signal_pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fastrpc._core.recorder import CallRecord
     from fastrpc.telemetry.observers import Observers
@@ -68,6 +68,13 @@ class Histogram:
             self.lowest = duration_us
         if duration_us > self.highest:
             self.highest = duration_us
+
+    def include(self, other: Histogram) -> None:
+        """Count the durations of another histogram in."""
+        for at, count in enumerate(other._counts):
+            self._counts[at] += count
+        self.count += other.count
+        self.lowest, self.highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
 
     def quantile(self, share: float) -> float:
         """Return the duration that a `share` (0 to 1) of all does not exceed, 0 if there is none: the middle
@@ -151,6 +158,16 @@ class Statistics:
             return ""
         return _aligned([("kind", "name", "calls", "errors", "p50", "p99", "not ok"), *lines])
 
+    def durations_of(self, tools: Iterable[str]) -> Histogram:
+        """Return the durations of all calls of some tools so far."""
+        found = Histogram()
+        with self._lock:
+            for name in tools:
+                row = self._rows.get(("tool", name))
+                if row is not None:
+                    found.include(row.durations)
+        return found
+
     @property
     def calls(self) -> int:
         with self._lock:
@@ -207,10 +224,10 @@ class StatisticsPrinter:
     def __init__(self, observers: Observers) -> None:
         """Begin. Raises OSError if there is no descriptor left for a pipe."""
         self._observers = observers
-        self._statistics = Statistics()
+        self.statistics = Statistics()
         self._over = False
         self._generation = forks.generation
-        observers.add(self._statistics.take)
+        observers.add(self.statistics.take)
         forks.in_child(signal_pipe.forget)
         self._pipe = signal_pipe.catch(SIGNAL)
         self._thread = Thread(target=self._wait, name="fastrpc-statistics", daemon=True)
@@ -227,10 +244,10 @@ class StatisticsPrinter:
         """Drain the observers, and print. Bounded in time."""
         self._observers.drain()
         dropped = self._observers.recorder.dropped
-        text = f"fastrpc: {title}: {self._statistics.calls:,} (process {os.getpid()})"
+        text = f"fastrpc: {title}: {self.statistics.calls:,} (process {os.getpid()})"
         if dropped:
             text += f"; {dropped:,} more were dropped, uncounted"
-        table = self._statistics.table()
+        table = self.statistics.table()
         diagnostics.write_text(f"{text}\n{table}\n" if table else f"{text}\n")
 
     def end(self) -> None:
@@ -241,6 +258,6 @@ class StatisticsPrinter:
         signal_pipe.wake()
         self._thread.join(JOIN_SECONDS)
         self.write("calls")
-        self._observers.remove(self._statistics.take)
+        self._observers.remove(self.statistics.take)
         signal_pipe.release()
         forks.forget(signal_pipe.forget)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+from fastrpc.dashboard import pages
 from fastrpc.dashboard.access import ROLES
 from fastrpc.dashboard.app import OTHER_SESSION
 from fastrpc.dashboard.language import LANGUAGES
@@ -21,15 +24,18 @@ IN_TEMPLATE = re.compile(r'_\("([^"]+)"')
 
 
 def texts_of_code() -> set[str]:
-    """Return what the pages say: titles, errors, and what they look up in the visitor's language."""
-    found = set()
+    """Return what the pages say: titles, errors, what they look up in the visitor's language, and the values
+    that they name in `WORDS`."""
+    found: set[str] = set()
+    for module in iter_modules(pages.__path__, f"{pages.__name__}."):
+        found |= {*getattr(import_module(module.name), "WORDS", ())}
     for path in FOLDER.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call):
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             given = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "title")]
-            if name in ("text", "PageError", "Page"):
+            if name in ("text", "say", "PageError", "Page"):
                 found |= {each.value for each in given if isinstance(each, ast.Constant) and each.value}
     return found
 

@@ -32,10 +32,12 @@ def question(name: str = "wipe", arguments: dict[str, Any] | None = None, **chan
 
 
 class Browser:
-    """What a person does without scripts: keeps the cookies, and sends forms with the token of a page."""
+    """What a person does without scripts: keeps the cookies, and sends forms with the token of a page. Of a
+    dashboard in this process, or at the URL of a server."""
 
-    def __init__(self, dashboard: Dashboard) -> None:
-        self._transport = httpx.ASGITransport(dashboard)
+    def __init__(self, dashboard: Dashboard | str) -> None:
+        self._base = dashboard if isinstance(dashboard, str) else BASE
+        self._transport = None if isinstance(dashboard, str) else httpx.ASGITransport(dashboard)
         self.cookies = httpx.Cookies()
         self.last = ""
 
@@ -43,9 +45,11 @@ class Browser:
         return self._send("GET", path, headers=headers)
 
     def send(
-        self, path: str, origin: str | None = BASE, token: str | None = None, **fields: str
+        self, path: str, origin: str | None = "", token: str | None = None, **fields: str
     ) -> httpx.Response:
-        """Send a form, with the token of the last page unless another is given."""
+        """Send a form, with the token of the last page and the origin of the server unless others are
+        given."""
+        origin = self._base if origin == "" else origin
         found = FORM_TOKEN.search(self.last)
         fields["form_token"] = token if token is not None else found[1] if found else ""
         named = {name.replace("arg_", "arg:"): text for name, text in fields.items()}
@@ -57,7 +61,7 @@ class Browser:
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         async def sent() -> httpx.Response:
             async with httpx.AsyncClient(
-                transport=self._transport, base_url=BASE, cookies=self.cookies, timeout=60
+                transport=self._transport, base_url=self._base, cookies=self.cookies, timeout=60
             ) as client:
                 answer = await client.request(method, f"/dashboard{path}", **options)
                 self.cookies = client.cookies

@@ -1,0 +1,71 @@
+"""The calls in flight of the process that serves the page: who calls what, since when, how far it is. An
+approver may cancel one: its caller gets an error."""
+
+from __future__ import annotations
+
+from fastrpc.dashboard.access import APPROVER
+from fastrpc.dashboard.view import Page, PageError, PageRoute
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from fastrpc.dashboard.serving import Serving, ShownCall
+    from fastrpc.dashboard.view import PageView
+
+ON_A_PAGE = 50
+WORDS = ("tool", "resource", "prompt", "completion")
+
+
+def calls(view: PageView) -> Response:
+    return _show(view)
+
+
+def _show(view: PageView, error: str = "", status: int = 200) -> Response:
+    serving = view.serving
+    text = view.query.get("from", "")
+    start = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+    found, count = view.in_loop(serving.calls(start, ON_A_PAGE))
+    return view.page(
+        "call_cards.html" if view.is_part else "calls.html",
+        status,
+        shown=found,
+        count=count,
+        following=start + ON_A_PAGE if count > start + ON_A_PAGE else None,
+        serving=serving,
+        error=error,
+        **({"place": "/dashboard/calls"} if error else {}),
+    )
+
+
+def cancel(view: PageView) -> Response:
+    """Cancel a call, or the task that it is the call of."""
+    if not view.in_loop(_cancelled(view, view.serving, view.request.path_params["id"])):
+        return _show(view, view.language.text("This call is not in flight here any more."), 409)
+    return view.redirect("/calls")
+
+
+async def _cancelled(view: PageView, serving: Serving, id: str) -> bool:
+    found = await serving.call(id)
+    if found is None:
+        return False
+    view.note("call.cancel", tool=found.name, of=found.caller.principal)
+    await _stop(found, serving, f"cancelled by {view.person} at the dashboard")
+    return True
+
+
+async def _stop(call: ShownCall, serving: Serving, why: str) -> None:
+    if call.task is None:
+        call.stop(f"The call was {why}")
+    elif not await serving.server.runtime.tasks.cancel(call.task.id, call.task.record.owner, why):
+        raise PageError("The task has ended.", 409)
+
+
+PAGES = [
+    Page(
+        [PageRoute("GET", "/calls", calls), PageRoute("POST", "/calls/{id}/cancel", cancel, APPROVER)],
+        title="In flight",
+        order=30,
+        is_there=lambda sources: sources.serving is not None,
+    )
+]

@@ -1,0 +1,251 @@
+"""The servers behind a gateway, or the server itself: their health, their tools with their schemas, and a
+form to call a tool as oneself.
+
+A call is made by `fastrpc.dashboard.own_calls`: the guard decides about it as about any caller's, and it may
+wait for an approval. The page waits for it a moment, then shows how far it is.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from json import loads
+from urllib.parse import urlencode
+
+from fastrpc.dashboard import behind, schema_form
+from fastrpc.dashboard.access import APPROVER
+from fastrpc.dashboard.own_calls import TooManyCalls
+from fastrpc.dashboard.schema_form import fields_of, placed, read
+from fastrpc.dashboard.view import PREFIX, Page, PageError, PageRoute
+from fastrpc.gateway import member
+from fastrpc.guard.approvals.display import visible_name, written
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from starlette.responses import Response
+
+    from fastrpc.dashboard.behind import ShownServer, ShownTool
+    from fastrpc.dashboard.own_calls import OwnCall
+    from fastrpc.dashboard.view import PageView
+
+ON_A_PAGE = 50
+WAIT_SECONDS = 2.0
+"""How long a page waits for its call before it says that it runs."""
+LONGEST_SHOWN = 100_000
+"""Characters of a result that a page shows."""
+LONGEST_ID = 64
+ID = re.compile(r"[A-Za-z0-9_-]{20,64}")
+STATES = (
+    *(member.RUNNING, member.STARTING, member.NOT_STARTED, member.FAILED, member.ENDED),
+    *(member.INVALID, member.DISABLED, member.DENIED),
+)
+WORDS = (*STATES, *schema_form.WORDS)
+
+
+def servers(view: PageView) -> Response:
+    """The servers, with how each is."""
+    server = view.serving.server
+    found = view.in_loop(behind.servers(server))
+    return view.page(
+        "server_cards.html" if view.is_part else "servers.html",
+        shown=found,
+        untried=[each for each in found if each.state == member.NOT_STARTED],
+        is_gateway=behind.gateway_of(server) is not None,
+        is_measured=server.statistics is not None,
+    )
+
+
+def start(view: PageView) -> Response:
+    """Start the servers that no client has needed so far."""
+    gateway = behind.gateway_of(view.serving.server)
+    if gateway is None:
+        raise PageError("This server is no gateway.", 404)
+    view.note("servers.start")
+    view.loop.call_soon_threadsafe(gateway.start_untried)
+    return view.redirect("/servers")
+
+
+def tools(view: PageView) -> Response:
+    """The tools of one server, those that have a text in their name or description."""
+    name = view.query.get("server", "")
+    wanted = view.query.get("find", "").casefold()
+    text = view.query.get("from", "")
+    start = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+    server = _server(view, name)
+    found = view.in_loop(behind.tools(view.serving.server, server.tools, view.person))
+    fitting = [each for each in found if wanted in f"{each.name}\n{each.description}".casefold()]
+    return view.page(
+        "tools.html",
+        of=server,
+        shown=fitting[start : start + ON_A_PAGE],
+        count=len(fitting),
+        find=view.query.get("find", ""),
+        following=start + ON_A_PAGE if len(fitting) > start + ON_A_PAGE else None,
+    )
+
+
+def _server(view: PageView, name: str) -> ShownServer:
+    for each in view.in_loop(behind.servers(view.serving.server)):
+        if each.name == name:
+            return each
+    raise PageError("There is no such server.", 404)
+
+
+def tool(view: PageView) -> Response:
+    """A tool with its schema, and the form; with the values of an earlier call, if it names one."""
+    shown = _tool(view, view.query.get("name", ""))
+    typed: dict[str, str] = {}
+    earlier = view.query.get("again", "")[:LONGEST_ID]
+    if earlier:
+        call = view.in_loop(view.serving.own_calls.get(earlier, view.person))
+        typed = {} if call is None or call.tool != shown.name else call.typed
+    return _form(view, shown, typed)
+
+
+def _tool(view: PageView, name: str) -> ShownTool:
+    found = view.in_loop(behind.tools(view.serving.server, [name], view.person))
+    if not found:
+        raise PageError("There is no such tool.", 404)
+    return found[0]
+
+
+def _form(
+    view: PageView,
+    shown: ShownTool,
+    typed: dict[str, str],
+    mistakes: dict[str, str] | None = None,
+    error: str = "",
+    status: int = 200,
+) -> Response:
+    return view.page(
+        "tool.html",
+        status,
+        tool=shown,
+        fields=fields_of(shown.schema),
+        typed=typed,
+        mistakes=mistakes or {},
+        error=error,
+        call_id=secrets.token_urlsafe(16),
+        place=f"{PREFIX}/tool?{urlencode({'name': shown.name})}",
+        others=schema_form.OTHERS,
+    )
+
+
+def call(view: PageView) -> Response:
+    """Call a tool with what the form has; a form that is sent again shows the call that it has made."""
+    shown = _tool(view, view.form.get("tool", ""))
+    fields = fields_of(shown.schema)
+    prefix = schema_form.PREFIX
+    typed = {name.removeprefix(prefix): text for name, text in view.form.items() if name.startswith(prefix)}
+    arguments, mistakes = read(fields, typed, view.language.text)
+    if mistakes:
+        return _form(view, shown, typed, mistakes, status=400)
+    id = view.form.get("call", "")
+    if not ID.fullmatch(id):
+        id = secrets.token_urlsafe(16)
+    own = view.serving.own_calls
+    try:
+        made = view.in_loop(own.make(id, view.person, shown.name, typed, arguments, WAIT_SECONDS))
+    except TooManyCalls as error:
+        return _form(view, shown, typed, error=str(error), status=429)
+    problem = _text_of(made.result) if made.result is not None and made.result.get("isError") else ""
+    mistakes = placed(problem, fields)
+    if mistakes:
+        return _form(view, shown, typed, mistakes, status=400)
+    if view.serving.workers > 1:  # another process may get the next request, which does not know the call
+        return _show_call(view, made)
+    return view.redirect(f"/own-calls/{id}")
+
+
+def own_call(view: PageView) -> Response:
+    """A call that the visitor has made."""
+    return _show_call(view, _own_call(view))
+
+
+def _own_call(view: PageView) -> OwnCall:
+    id = view.request.path_params["id"][:LONGEST_ID]
+    found = view.in_loop(view.serving.own_calls.get(id, view.person))
+    if found is None:
+        raise PageError("This call is not known here, or no longer: results are kept for 15 minutes.", 404)
+    return found
+
+
+def _show_call(view: PageView, made: OwnCall) -> Response:
+    result = made.result or {}
+    blocks: list[Any] = result.get("content") or []
+    structured = result.get("structuredContent")
+    if structured is not None and len(blocks) == 1 and _is_json_of(structured, _text_of(result)):
+        blocks = []  # the same once more, for clients that know no structured results
+    return view.page(
+        "own_call_state.html" if view.is_part else "own_call.html",
+        call=made,
+        place=f"{PREFIX}/own-calls/{made.id}",
+        name=visible_name(made.tool),
+        problem=visible_name(made.problem),
+        is_error=bool(result.get("isError")),
+        blocks=[_shown_block(each) for each in blocks],
+        structured="" if structured is None else _cut(written(structured, 2)),
+        seconds=None if made.ended is None else made.ended - made.began,
+        longest=LONGEST_SHOWN,
+    )
+
+
+def _is_json_of(structured: Any, text: str) -> bool:
+    try:
+        return bool(loads(text) == structured)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _shown_block(block: Any) -> tuple[str, str]:
+    """Return the type of a block of content, and its text, or the JSON of a block without one, in which data
+    is stated by its size."""
+    if not isinstance(block, dict):
+        return "", ""
+    kind = visible_name(str(block.get("type", "")))
+    if block.get("type") == "text":
+        return kind, _cut(str(block.get("text", "")))
+    shown = {
+        key: f"{len(value):,} characters" if key in ("data", "blob") and isinstance(value, str) else value
+        for key, value in block.items()
+    }
+    return kind, _cut(written(shown, 2))
+
+
+def _cut(text: str) -> str:
+    return text[:LONGEST_SHOWN]
+
+
+def _text_of(result: dict[str, Any]) -> str:
+    blocks = result.get("content")
+    texts = (
+        [each.get("text") for each in blocks if isinstance(each, dict)] if isinstance(blocks, list) else []
+    )
+    return "\n".join(each for each in texts if isinstance(each, str))
+
+
+def end(view: PageView) -> Response:
+    """Cancel a call that the visitor has made."""
+    made = _own_call(view)
+    view.loop.call_soon_threadsafe(made.cancel)
+    return view.redirect(f"/own-calls/{made.id}")
+
+
+PAGES = [
+    Page(
+        [
+            PageRoute("GET", "/servers", servers),
+            PageRoute("POST", "/servers/start", start, APPROVER),
+            PageRoute("GET", "/tools", tools),
+            PageRoute("GET", "/tool", tool),
+            PageRoute("POST", "/tool", call, APPROVER),
+            PageRoute("GET", "/own-calls/{id}", own_call),
+            PageRoute("POST", "/own-calls/{id}/cancel", end, APPROVER),
+        ],
+        title="Servers",
+        order=32,
+        is_there=lambda sources: sources.serving is not None,
+    )
+]

@@ -1,0 +1,40 @@
+"""What each page of the dashboard has to pass in a browser: axe finds nothing, and it fits a telephone."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from support import node_packages
+
+PACKAGE = str(Path(__file__).parents[1] / "dashboard" / "package.json")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+WIDTH = 360
+
+
+@cache
+def _axe() -> str:
+    packages = Path(node_packages.folder_with(PACKAGE, "axe"), "node_modules")
+    return (packages / "axe-core" / "axe.min.js").read_text()
+
+
+def choose(page: Any, language: str, theme: str) -> None:
+    """Choose language and theme, by the buttons of a page that has neither chosen."""
+    if language == "ar":
+        page.click("[lang=ar]")
+        page.wait_for_selector("[dir=rtl]")
+    for _ in range(2 if theme == "light" else 1):
+        page.click("button[name=theme]")
+        page.wait_for_load_state()
+    assert page.get_attribute("html", "data-theme") == theme
+
+
+def check(page: Any) -> None:
+    """Fail for what axe finds, and for a page that is wider than a telephone."""
+    page.evaluate(_axe())
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
+    broken = [(each["id"], each["nodes"][0]["html"][:200]) for each in found["violations"]]
+    assert broken == [], page.url
+    assert len(found["passes"]) > 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
