@@ -114,9 +114,11 @@ def serve(
             serving.guarded(server)
             if "--dashboard" in options:
                 from fastrpc.dashboard.front import with_dashboard
-                from fastrpc.dashboard.view import Sources
+                from fastrpc.dashboard.view import AuditSource, Sources
 
-                server.http_fronts.append(with_dashboard(Sources(serving.database.open, server.name)))
+                audit = AuditSource.of(serving.config.audit)
+                sources = Sources(serving.database.open, server.name, audit=audit)
+                server.http_fronts.append(with_dashboard(sources))
         return server
 
     if serving is not None and "--dashboard" in options:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fastrpc.dashboard.access import Visitor
+    from fastrpc.guard.policy.audit_section import AuditConfig
     from fastrpc.storage.database import Database
 
 PREFIX = "/dashboard"
@@ -80,11 +81,27 @@ class Page:
 
 
 @dataclass(frozen=True)
+class AuditSource:
+    """An audit log: its folder, and the file of its public key, None for the one in the folder."""
+
+    folder: str
+    public_key: str | None = None
+
+    @classmethod
+    def of(cls, config: AuditConfig) -> AuditSource | None:
+        """Return the log of a guard's configuration, None if calls are not recorded."""
+        key = config.key_file
+        return None if config.mode is None else cls(config.path, key and f"{key}.pub")
+
+
+@dataclass(frozen=True)
 class Sources:
-    """What the pages show: the guard's database, which `database` opens, and the name of the server."""
+    """What the pages show: the guard's database, which `database` opens, the name of the server, and the
+    audit log, None if calls are not recorded."""
 
     database: Callable[[], Database]
     server: str = ""
+    audit: AuditSource | None = None
 
 
 class PageView:

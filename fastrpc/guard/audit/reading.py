@@ -49,7 +49,7 @@ BLOCK = 64 * 1024
 SLACK_MILLISECONDS = 2000
 """By how much a file's time, or a line of the log itself, may differ from the times of records beside it."""
 FIRST, PROBE = 16 * 1024, 256 * 1024
-"""Bytes in which a record is searched at the beginning of a segment, and in it: more than the longest line."""
+"""Bytes in which a record is searched, at the beginning of a segment and in it: more than a line has."""
 LATEST = "9"
 """A time after that of every record."""
 

@@ -1,0 +1,37 @@
+"""The process of a job: does the work with the lowest priority, for at most `MOST_SECONDS`, and ends.
+
+What goes wrong is in the job's state, for the pages to show.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from threading import Thread
+from time import sleep
+
+from fastrpc.dashboard import verifying
+from fastrpc.dashboard.log_jobs import LogJob
+
+MOST_SECONDS = 1800.0
+WORK = {"verify": verifying.work}
+
+
+def main(words: list[str]) -> None:
+    """Do the work that a command line names, unless another process does it."""
+    kind, folder, place, arguments = words
+    os.nice(19)
+    job = LogJob(kind, folder, place)
+    if not job.lock():
+        return
+    Thread(target=_end, args=(job,), daemon=True).start()
+    try:
+        WORK[kind](job, json.loads(arguments))
+    except (OSError, ValueError) as error:
+        job.write({**job.state(), "error": str(error)})
+
+
+def _end(job: LogJob) -> None:
+    sleep(MOST_SECONDS)
+    job.write({**job.state(), "error": f"stopped after {MOST_SECONDS / 60:.0f} minutes"})
+    os._exit(1)
