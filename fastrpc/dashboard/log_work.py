@@ -10,11 +10,11 @@ import os
 from threading import Thread
 from time import sleep
 
-from fastrpc.dashboard import verifying
+from fastrpc.dashboard import counting, verifying
 from fastrpc.dashboard.log_jobs import LogJob
 
 MOST_SECONDS = 1800.0
-WORK = {"verify": verifying.work}
+WORK = {"count": counting.work, "verify": verifying.work}
 
 
 def main(words: list[str]) -> None:

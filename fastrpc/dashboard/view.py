@@ -8,6 +8,7 @@ escaped by the template engine; what a caller has chosen is made visible first
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -154,6 +155,14 @@ class PageView:
     @cached_property
     def approvals(self) -> ApprovalStore:
         return ApprovalStore(self.sources.database())
+
+    @property
+    def audit(self) -> AuditSource:
+        """The audit log. Raises PageError if there is none."""
+        found = self.sources.audit
+        if found is None or not os.path.isdir(found.folder):
+            raise PageError("There is no audit log here.", 404)
+        return found
 
     def needs(self, role: str) -> None:
         """Raise PageError for a visitor who has neither the role nor one above it."""

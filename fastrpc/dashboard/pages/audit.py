@@ -8,7 +8,6 @@ character of them is visible.
 
 from __future__ import annotations
 
-import os
 from time import time
 from urllib.parse import urlencode
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from fastrpc.dashboard.view import AuditSource, PageView
+    from fastrpc.dashboard.view import PageView
 
 ON_A_PAGE = 50
 MOST_LINES = 50_000
@@ -78,14 +77,6 @@ class ShownRecord:
         return [(visible_name(name), written(value, 2)) for name, value in self.fields.items()]
 
 
-def _source(view: PageView) -> AuditSource:
-    """Return the log. Raises PageError if there is none."""
-    found = view.sources.audit
-    if found is None or not os.path.isdir(found.folder):
-        raise PageError("There is no audit log here.", 404)
-    return found
-
-
 class Search:
     """What a visitor searches: the texts as they were typed, the mistakes in them, and the filter."""
 
@@ -117,7 +108,7 @@ class Search:
 
 
 def records(view: PageView) -> Response:
-    source, search = _source(view), Search(view)
+    source, search = view.audit, Search(view)
     shown: list[ShownRecord] = []
     found = reading.FoundRecords([], None, False)
     if not search.mistakes:
@@ -129,7 +120,7 @@ def records(view: PageView) -> Response:
 
 def one(view: PageView) -> Response:
     """A record, to its last member."""
-    line = reading.record_of(_source(view).folder, str(view.request.path_params["id"]))
+    line = reading.record_of(view.audit.folder, str(view.request.path_params["id"]))
     if line is None:
         raise PageError("The audit log has no such record.", 404)
     record = ShownRecord(line)
@@ -139,7 +130,7 @@ def one(view: PageView) -> Response:
 
 def export(view: PageView) -> Response:
     """The records of a search as JSON lines, in the order of time."""
-    source, search = _source(view), Search(view)
+    source, search = view.audit, Search(view)
     if search.mistakes:
         return records(view)
     found = reading.entries(source.folder, search.filter, search.filter.since)
@@ -159,7 +150,7 @@ def _parts(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def check(view: PageView) -> Response:
     """What the last check of the log found, or how far it is."""
-    job = LogJob("verify", _source(view).folder)
+    job = LogJob("verify", view.audit.folder)
     try:
         state, is_running = job.state(), job.is_running
     except OSError as error:
@@ -173,7 +164,7 @@ def check(view: PageView) -> Response:
 
 def start_check(view: PageView) -> Response:
     """Begin to check the log, unless that runs."""
-    source = _source(view)
+    source = view.audit
     job = LogJob("verify", source.folder)
     try:
         known = {"by": view.person, "began": time()}

@@ -178,6 +178,12 @@ def moment_of(line: bytes) -> str:
 _ID = re.compile(rb'"id":"audit_([0-9A-Z]{10})[0-9A-Z]*"')
 
 
+def seconds_of(identifier: str) -> int | None:
+    """Return when the record with an id was written, in seconds since 1970; None for no id of a record."""
+    found = re.fullmatch(r"audit_([0-9A-Z]{10})[0-9A-Z]*", identifier)
+    return None if found is None else _milliseconds(found[1].encode()) // 1000
+
+
 def _milliseconds(digits: bytes) -> int:
     found = 0
     for character in digits.decode():
