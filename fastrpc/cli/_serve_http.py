@@ -116,8 +116,9 @@ def serve(
                 from fastrpc.dashboard.front import with_dashboard
                 from fastrpc.dashboard.view import AuditSource, Sources
 
-                audit = AuditSource.of(serving.config.audit)
-                sources = Sources(serving.database.open, server.name, audit=audit)
+                audit = None if serving.audit is None else serving.audit.log
+                log = AuditSource.of(serving.config.audit)
+                sources = Sources(serving.database.open, server.name, audit=audit, log=log)
                 server.http_fronts.append(with_dashboard(sources))
         return server
 

@@ -90,8 +90,8 @@ def _serve(database: Database, chosen: Namespace) -> None:
     if not address.is_local:
         raise UsageError(f"--http {chosen.http}: expected an address of this machine, such as {ADDRESS}")
     folder = chosen.audit or os.path.join(configuration()["FASTRPC_STATE_DIR"], "audit")
-    audit = AuditSource(os.path.abspath(folder), chosen.audit_key)
-    sources = Sources(lambda: database, audit=audit)
+    log = AuditSource(os.path.abspath(folder), chosen.audit_key)
+    sources = Sources(lambda: database, log=log)
     dashboard = Dashboard(sources, AccessRules(None, hosts=chosen.hosts or ()))
     sockets = listen(address, 1)[0]
     url = address.url(sockets[0].getsockname()[1], tls=False, path="")

@@ -21,6 +21,7 @@ from fastrpc.dashboard.language import LANGUAGES, Language, language_of
 from fastrpc.dashboard.rendering import environment
 from fastrpc.errors import FastrpcError
 from fastrpc.guard.approvals.store import ApprovalStore
+from fastrpc.guard.audit.log import AuditUnavailable
 from fastrpc.transports.http.guard import is_loopback
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fastrpc.dashboard.access import Visitor
+    from fastrpc.guard.audit.log import AuditLog
     from fastrpc.guard.policy.audit_section import AuditConfig
     from fastrpc.storage.database import Database
 
@@ -97,12 +99,13 @@ class AuditSource:
 
 @dataclass(frozen=True)
 class Sources:
-    """What the pages show: the guard's database, which `database` opens, the name of the server, and the
-    audit log, None if calls are not recorded."""
+    """What the pages show: the guard's database, which `database` opens, and the name of the server; the
+    audit log into which actions are recorded; and `log`, the files of the audit log that pages read."""
 
     database: Callable[[], Database]
     server: str = ""
-    audit: AuditSource | None = None
+    audit: AuditLog | None = None
+    log: AuditSource | None = None
 
 
 class PageView:
@@ -157,9 +160,9 @@ class PageView:
         return ApprovalStore(self.sources.database())
 
     @property
-    def audit(self) -> AuditSource:
-        """The audit log. Raises PageError if there is none."""
-        found = self.sources.audit
+    def log(self) -> AuditSource:
+        """The files of the audit log. Raises PageError if there are none."""
+        found = self.sources.log
         if found is None or not os.path.isdir(found.folder):
             raise PageError("There is no audit log here.", 404)
         return found
@@ -168,6 +171,16 @@ class PageView:
         """Raise PageError for a visitor who has neither the role nor one above it."""
         if self.visitor is None or not self.visitor.may(role):
             raise PageError(NEEDED[role], 403)
+
+    def note(self, action: str, **facts: str) -> None:
+        """Record in the audit log what the visitor is about to do. Raises PageError if it cannot be recorded,
+        and the log is strict."""
+        if self.sources.audit is not None:
+            record = {"category": "dashboard", "actor": self.person, "action": action, "outcome": "asked"}
+            try:
+                self.sources.audit.append({**record, **facts})
+            except AuditUnavailable as error:
+                raise PageError(str(error), 503) from None
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page, or a part of one, made from a template."""

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.dashboard_browser import Browser
+from support.dashboard_chromium import check as check_in_browser
+from support.dashboard_chromium import choose
+from support.guarded_folder import fastrpc, variables
+from support.http_server import HttpProcess
 from support.waiting import eventually
 
+from fastrpc import Client, ClientError
 from fastrpc.dashboard import log_jobs
+from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.pages import audit as page
 from fastrpc.dashboard.view import AuditSource, Sources
@@ -25,6 +32,33 @@ pytest_plugins = ["support.guard_database", "support.dashboard"]
 Visit = Callable[..., Browser]
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
 CHANGES = [{"origin": None}, {"origin": "https://evil.example"}, {"token": ""}, {"token": "0" * 64}]
+TOOLS = """
+from fastrpc import Server
+
+app = Server("shop")
+
+@app.tool(effect="write", risk="low")
+def order(item: str, count: int) -> str:
+    "Order items."
+    return item * count
+"""
+GUARD = """
+[expose]
+tools = ["*"]
+[[rules]]
+id = "small-orders"
+tools = ["order"]
+when = "args.count > 10"
+then = "deny"
+reason = "too many"
+"""
+PIXEL = """async () => {
+  const canvas = document.createElement("canvas");
+  const drawing = canvas.getContext("2d");
+  drawing.drawImage(document.images[0], 0, 0);
+  return drawing.getImageData(2, 2, 1, 1).data[0];
+}"""
+"""How light the corner of the first chart is."""
 COUNTS = dict.fromkeys(("segments", "records", "checkpoints", "lost"), 4)
 BECAUSE = {
     "rule": {
@@ -74,7 +108,7 @@ def log(folder: str) -> Iterator[AuditLog]:
 
 @pytest.fixture
 def dashboard(database: Database, folder: str) -> Dashboard:
-    return Dashboard(Sources(lambda: database, "shop", AuditSource(folder)), AccessRules(None))
+    return Dashboard(Sources(lambda: database, "shop", log=AuditSource(folder)), AccessRules(None))
 
 
 def ids(text: str) -> list[str]:
@@ -373,6 +407,27 @@ def test_one_check_runs_at_a_time_and_the_page_says_how_far_it_is(
     assert "bob" in text
 
 
+def test_a_check_and_an_export_are_recorded_with_who_did_them(
+    database: Database, log: AuditLog, folder: str
+) -> None:
+    log.append(call("one"))
+    assert log.flush()
+    browser = Browser(
+        Dashboard(Sources(lambda: database, audit=log, log=AuditSource(folder)), AccessRules(None))
+    )
+    browser.sign_in(SignInStore(database).make_link("vera", "viewer"))
+    check(browser)
+    assert browser.get("/audit/export?tool=one").status_code == 200
+    assert log.flush()
+    lines = [
+        json.loads(line) for _, line in reading.entries(folder, reading.RecordFilter({"caller": "vera"}))
+    ]
+    assert [(each["category"], each["action"], each.get("search")) for each in lines] == [
+        ("dashboard", "audit/check", None),
+        ("dashboard", "audit/export", "tool=one"),
+    ]
+
+
 # --- attacks ----------------------------------------------------------------------------------------------
 
 
@@ -440,3 +495,75 @@ def test_a_check_is_started_by_a_form_of_these_pages_alone(
     browser.get("/audit/check")
     assert browser.send("/audit/check", **changed).status_code == 403
     assert log_jobs.LogJob("verify", folder).state() == {}
+
+
+# --- in a browser -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("language", ["en", "ar"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages_about_a_servers_calls_are_accessible_in_both_languages_and_themes(
+    tmp_path: Path, browser: Any, language: str, theme: str
+) -> None:
+    (tmp_path / "shop.py").write_text(TOOLS)
+    (tmp_path / "guard.toml").write_text(GUARD)
+    (tmp_path / "token").write_text(fastrpc(tmp_path, "token", "create", "--owner", "ada").splitlines()[0])
+    command = ("serve", "shop.py", "--http", "127.0.0.1:0", "--guard", "guard.toml", "--dashboard")
+    with HttpProcess(*command, folder=tmp_path, environment=variables(tmp_path)) as server:
+        origin = f"http://127.0.0.1:{server.port}"
+        with Client.sync(f"{origin}/mcp", token=(tmp_path / "token").read_text().strip()) as client:
+            for count in (1, 2, 30, 3):
+                with suppress(ClientError):
+                    client.call_tool("order", {"item": "i" * 50, "count": count})
+            with suppress(ClientError):
+                client.call_tool("nothing_of_that_name_is_here", {})
+        context = browser.new_context(bypass_csp=True, viewport={"width": 360, "height": 740})
+        page = context.new_page()
+        page.goto(
+            fastrpc(
+                tmp_path, "dashboard", "link", "--as", "vera", "--role", "viewer", "--url", origin
+            ).strip()
+        )
+        page.wait_for_selector("text=No call is here")
+        choose(page, language, theme)
+        page.click("a[href='/dashboard/audit']")
+        page.wait_for_selector(".rows li:nth-child(5)")
+        assert page.locator(".rows li").count() == 5
+        page.click("summary")
+        check_in_browser(page)
+        page.fill("#since", "yesterday")
+        page.click("form.fields button")
+        page.wait_for_selector("#wrong-since")
+        check_in_browser(page)
+        page.fill("#since", "1h")
+        page.fill("#outcome", "refused")
+        page.click("form.fields button")
+        page.wait_for_selector(".rows li")
+        assert page.locator(".rows li").count() == 1
+        with page.expect_download() as download:
+            page.click("a[download]")
+        (line,) = Path(download.value.path()).read_text().splitlines()
+        assert json.loads(line)["outcome"] == "refused"
+        page.click(".rows a")
+        page.wait_for_selector("text=args.count <= 10")
+        check_in_browser(page)
+        page.goto(f"{origin}/dashboard/audit/check")
+        page.click("form.actions button.yes")
+        while page.locator("strong").count() == 0:
+            page.wait_for_timeout(200)
+            page.reload()
+        check_in_browser(page)
+        page.goto(f"{origin}/dashboard/figures")
+        while page.locator("[role=status]").count():
+            page.wait_for_timeout(200)
+            page.reload()
+        page.click("summary")
+        check_in_browser(page)
+        widths = page.evaluate("[...document.images].map(each => each.naturalWidth)")
+        assert widths == [420, 420, 420]
+        background = page.evaluate(PIXEL)
+        assert (background < 128) == (theme == "dark")
+        page.set_viewport_size({"width": 1200, "height": 900})
+        page.screenshot(path=str(tmp_path / "figures.png"), full_page=True)

@@ -62,7 +62,7 @@ def log(folder: str) -> Iterator[AuditLog]:
 
 @pytest.fixture
 def dashboard(database: Database, folder: str) -> Dashboard:
-    return Dashboard(Sources(lambda: database, "shop", AuditSource(folder)), AccessRules(None))
+    return Dashboard(Sources(lambda: database, "shop", log=AuditSource(folder)), AccessRules(None))
 
 
 def facts(text: str) -> dict[str, str]:

@@ -108,7 +108,7 @@ class Search:
 
 
 def records(view: PageView) -> Response:
-    source, search = view.audit, Search(view)
+    source, search = view.log, Search(view)
     shown: list[ShownRecord] = []
     found = reading.FoundRecords([], None, False)
     if not search.mistakes:
@@ -120,7 +120,7 @@ def records(view: PageView) -> Response:
 
 def one(view: PageView) -> Response:
     """A record, to its last member."""
-    line = reading.record_of(view.audit.folder, str(view.request.path_params["id"]))
+    line = reading.record_of(view.log.folder, str(view.request.path_params["id"]))
     if line is None:
         raise PageError("The audit log has no such record.", 404)
     record = ShownRecord(line)
@@ -130,9 +130,10 @@ def one(view: PageView) -> Response:
 
 def export(view: PageView) -> Response:
     """The records of a search as JSON lines, in the order of time."""
-    source, search = view.audit, Search(view)
+    source, search = view.log, Search(view)
     if search.mistakes:
         return records(view)
+    view.note("audit/export", search=search.link())
     found = reading.entries(source.folder, search.filter, search.filter.since)
     name = {"content-disposition": 'attachment; filename="audit.jsonl"'}
     return StreamingResponse(_parts(line for _, line in found), media_type="application/jsonl", headers=name)
@@ -150,7 +151,7 @@ def _parts(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def check(view: PageView) -> Response:
     """What the last check of the log found, or how far it is."""
-    job = LogJob("verify", view.audit.folder)
+    job = LogJob("verify", view.log.folder)
     try:
         state, is_running = job.state(), job.is_running
     except OSError as error:
@@ -164,7 +165,8 @@ def check(view: PageView) -> Response:
 
 def start_check(view: PageView) -> Response:
     """Begin to check the log, unless that runs."""
-    source = view.audit
+    source = view.log
+    view.note("audit/check")
     job = LogJob("verify", source.folder)
     try:
         known = {"by": view.person, "began": time()}

@@ -162,7 +162,7 @@ def _chosen(view: PageView) -> tuple[str, str, str]:
 
 def _state(view: PageView, *, counts: bool) -> dict[str, Any]:
     """Return what was counted; before that, count what is new. Raises PageError."""
-    job = LogJob("count", view.audit.folder)
+    job = LogJob("count", view.log.folder)
     try:
         state = job.state()
         if counts and not 0 <= time() - state.get("as_of", 0.0) <= FRESH_SECONDS:
