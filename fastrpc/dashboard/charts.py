@@ -84,14 +84,17 @@ class Chart:
         return round(HEIGHT - BOTTOM - value / self._top * (HEIGHT - TOP - BOTTOM), 1)
 
     def _path(self, values: list[Value]) -> str:
-        """Return a path through the values, with gaps where there are none; a single one is a dot."""
+        """Return a path through the values, with gaps where there are none; one alone is a short line."""
         parts = []
-        is_open = False
-        for place, value in enumerate(values):
-            if value is not None:
-                point = f"{self._x(place)} {self._y(value)}"
-                parts.append(f"L{point}" if is_open else f"M{point}h0")
-            is_open = value is not None
+        around = [None, *values, None]
+        for place, (before, value, after) in enumerate(zip(around, values, around[2:], strict=False)):
+            if value is None:
+                continue
+            x, y = self._x(place), self._y(value)
+            if before is None and after is None:
+                parts.append(f"M{x - 2:.1f} {y}h4")
+            else:
+                parts.append(f"{'M' if before is None else 'L'}{x} {y}")
         return "".join(parts)
 
 

@@ -47,11 +47,11 @@ FIELDS = {
 """What records can be searched by, and the field of a record that has it."""
 BLOCK = 64 * 1024
 SLACK_MILLISECONDS = 2000
-"""By how much a file's time, or a line of the log itself, may differ from the times of records beside it."""
+"""By how much the times of files, and of their names, may differ from those of their records."""
 FIRST, PROBE = 16 * 1024, 256 * 1024
 """Bytes in which a record is searched, at the beginning of a segment and in it: more than a line has."""
-LATEST = "9"
-"""A time after that of every record."""
+LATEST, AFTER_CHAINS = "9", "~"
+"""A time after that of every record, and what is after the name of every chain."""
 
 
 class Place(NamedTuple):
@@ -242,10 +242,17 @@ def newest(folder: str, before: Place | None = None) -> Iterator[tuple[Place, by
     while waiting or heap:
         while waiting and (not heap or heap[0][0].time <= waiting[0][0]):
             push(len(waiting), _placed(folder, waiting.popleft()[1], limit))
-        if heap:
-            place, number, line, rest = heappop(heap)
-            yield place, line
-            push(number, rest)
+        if not heap:
+            break
+        first, number, line, rest = heappop(heap)
+        yield first, line
+        other = Place(*heap[0][0]) if heap else Place("", "", 0)
+        unopened = waiting[0][0] if waiting else ""
+        for place, line in rest:
+            if place <= other or place.time <= unopened:
+                heappush(heap, (_Later(*place), number, line, rest))
+                break
+            yield place, line  # most lines follow one of the same segment
 
 
 class _Later(Place):
@@ -260,10 +267,15 @@ def _placed(folder: str, name: segments.SegmentName, limit: Place) -> Iterator[t
     itself may be later than the record after it: it gets that one's time."""
     time = LATEST
     try:
-        lines = _lines_backwards(os.path.join(folder, name.file), _with_slack(limit.time))
-        for line in lines:
-            time = min(time, moment_of(line) or time)
-            found = _SEQUENCE.match(line)
+        known, moment = b"", ""
+        for line in _lines_backwards(os.path.join(folder, name.file), limit.time):
+            found = _BEGIN.match(line)
+            if found is None:
+                moment = moment_of(line)
+            elif found[2] != known:
+                known, moment = found[2], rfc3339(_milliseconds(found[2]))
+            time = min(time, moment or time)
+            found = found or _SEQUENCE.match(line)
             place = Place(time, name.chain, int(found[1]) if found else 0)
             if place < limit:
                 yield place, line
@@ -272,15 +284,6 @@ def _placed(folder: str, name: segments.SegmentName, limit: Place) -> Iterator[t
 
 
 _SEQUENCE = re.compile(rb'\{"seq":(\d{1,18}),')
-
-
-def _with_slack(time: str) -> str:
-    """Return a time that is later by the slack."""
-    try:
-        found = datetime.fromisoformat(time.replace("Z", "+00:00"))
-    except ValueError:
-        return time
-    return rfc3339(int(found.timestamp() * 1000) + SLACK_MILLISECONDS)
 
 
 def _lines_backwards(path: str, until: str = LATEST) -> Iterator[bytes]:
@@ -312,11 +315,11 @@ def _end_of(descriptor: int, size: int, until: str) -> int:
     """Return an offset after all lines that were not written after a time, by bisection. What the times of
     the log's own lines are is not looked at: records may have waited for long when one was written."""
     low, high = 0, size
-    if _first_time(os.pread(descriptor, FIRST, 0), "") > until:
+    if (_first_time(os.pread(descriptor, FIRST, 0)) or "") > until:
         return 0
     while high - low > BLOCK:
         middle = (low + high) // 2
-        if _first_time(os.pread(descriptor, PROBE, middle).partition(b"\n")[2]) > until:
+        if _first_after(descriptor, middle) > until:
             high = middle
         else:
             low = middle
@@ -324,13 +327,19 @@ def _end_of(descriptor: int, size: int, until: str) -> int:
     return size if found < 0 else high + found + 1
 
 
-def _first_time(data: bytes, otherwise: str = LATEST) -> str:
+def _first_after(descriptor: int, at: int) -> str:
+    """Return when the first record was written that begins after an offset."""
+    found = _first_time(os.pread(descriptor, FIRST, at).partition(b"\n")[2])
+    return found or _first_time(os.pread(descriptor, PROBE, at).partition(b"\n")[2]) or LATEST
+
+
+def _first_time(data: bytes) -> str | None:
     """Return when the first record was written that begins in some bytes of a segment."""
     found = _BEGIN.search(data)
-    return otherwise if found is None else rfc3339(_milliseconds(found[1]))
+    return None if found is None else rfc3339(_milliseconds(found[2]))
 
 
-_BEGIN = re.compile(rb'(?m)^\{"seq":\d{1,18},"prev":"\w{64}","id":"audit_([0-9A-Z]{10})')
+_BEGIN = re.compile(rb'(?m)^\{"seq":(\d{1,18}),"prev":"\w{64}","id":"audit_([0-9A-Z]{10})')
 
 
 def latest(folder: str, count: int, matches: Matches) -> list[Entry]:
@@ -378,7 +387,7 @@ def record_of(folder: str, identifier: str) -> bytes | None:
         return None
     time = rfc3339(_milliseconds(found[1].encode()))
     needle = json.dumps(identifier).encode()
-    for place, line in newest(folder, Place(_with_slack(time), "", 0)):
+    for place, line in newest(folder, Place(time, AFTER_CHAINS, 0)):
         if place.time < time:
             return None
         if needle in line and fields_of(line).get("id") == identifier:
