@@ -1,4 +1,5 @@
-"""The process of a job: does the work with the lowest priority, for at most `MOST_SECONDS`, and ends.
+"""The process of a job: does the work with the lowest priority, and ends; after `MOST_SECONDS` at the latest,
+and with the server that has started it.
 
 What goes wrong is in the job's state, for the pages to show.
 """
@@ -8,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 from threading import Thread
-from time import sleep
+from time import monotonic, sleep
 
 from fastrpc.dashboard import counting, verifying
 from fastrpc.dashboard.log_jobs import LogJob
 
-MOST_SECONDS = 1800.0
+MOST_SECONDS, LOOK_SECONDS = 1800.0, 0.5
 WORK = {"count": counting.work, "verify": verifying.work}
 
 
@@ -32,6 +33,10 @@ def main(words: list[str]) -> None:
 
 
 def _end(job: LogJob) -> None:
-    sleep(MOST_SECONDS)
-    job.write({**job.state(), "error": f"stopped after {MOST_SECONDS / 60:.0f} minutes"})
+    server, until = os.getppid(), monotonic() + MOST_SECONDS
+    while os.getppid() == server:
+        if monotonic() >= until:
+            job.write({**job.state(), "error": f"stopped after {MOST_SECONDS / 60:.0f} minutes"})
+            break
+        sleep(LOOK_SECONDS)
     os._exit(1)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from support.dashboard_browser import Browser
 from support.dashboard_chromium import check as check_in_browser
@@ -405,6 +409,47 @@ def test_one_check_runs_at_a_time_and_the_page_says_how_far_it_is(
     assert "The check runs" in text
     assert "4 / 9" in text
     assert "bob" in text
+
+
+def test_a_check_ends_with_the_server_that_has_started_it(log: AuditLog, folder: str, tmp_path: Path) -> None:
+    log.append(call("one"))
+    log.close()
+    os.mkfifo(tmp_path / "key")  # whoever opens it waits
+    known = {"by": "ada", "public_key": str(tmp_path / "key")}
+    code = (
+        "from fastrpc.dashboard.log_jobs import LogJob; import time\n"
+        f"LogJob('verify', {folder!r}).start({known!r})\n"
+        "print('started', flush=True); time.sleep(60)"
+    )
+    job = log_jobs.LogJob("verify", folder)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"started\n"
+            eventually(lambda: job.is_running and "of" in job.state())
+        finally:
+            server.kill()
+    eventually(lambda: not job.is_running)
+    assert "ended" not in job.state()
+
+
+def test_the_pages_by_themselves_show_the_log_of_an_option(
+    log: AuditLog, folder: str, tmp_path: Path
+) -> None:
+    identifier = log.append(call("order"))
+    log.close()
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    environment = variables(place)
+    command = ("dashboard", "serve", "--http", "127.0.0.1:0", "--audit", folder)
+    ready = r"the dashboard is at (\S+?)/dashboard"
+    with HttpProcess(*command, folder=place, environment=environment, ready=ready) as server:
+        origin = f"http://127.0.0.1:{server.port}"
+        code = fastrpc(place, "dashboard", "link", "--as", "ada", "--url", origin).strip().rpartition("#")[2]
+        with httpx.Client(base_url=f"{origin}/dashboard", headers={"origin": origin}) as client:
+            assert client.post("/enter", data={"code": code, "form_token": ""}).status_code == 303
+            assert ids(client.get("/audit").text) == [identifier]
+            assert "There is no audit log" not in client.get("/figures").text
 
 
 def test_a_check_and_an_export_are_recorded_with_who_did_them(
