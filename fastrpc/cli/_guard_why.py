@@ -13,6 +13,7 @@ from fastrpc.cli import audit
 from fastrpc.cli._catalogue import print_json
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
+from fastrpc.guard.audit.reading import fields_of, record_of
 from fastrpc.terminal.text import plain
 
 
@@ -29,25 +30,16 @@ def why(chosen: Namespace) -> int:
         from fastrpc.guard.policy.file import read
 
         policy = Policy(read(file), {})
-    record = _record(audit.folder_of(chosen), chosen.file)
-    if record is None:
+    line = record_of(audit.folder_of(chosen), chosen.file)
+    if line is None:
         write_line(f"fastrpc: the audit log has no record {chosen.file:.80}")
         return 1
-    found = explained(record, policy)
+    found = explained(fields_of(line), policy)
     if chosen.json:
         print_json(found)
     else:
         _print(found, file)
     return 0
-
-
-def _record(folder: str, identifier: str) -> dict[str, Any] | None:
-    needle = identifier.encode("utf-8", "surrogateescape")
-
-    def matches(line: bytes) -> bool:
-        return needle in line and audit.fields_of(line).get("id") == identifier
-
-    return next((audit.fields_of(line) for _, line in audit.entries(folder, matches)), None)
 
 
 def _print(found: dict[str, Any], file: str | None) -> None:

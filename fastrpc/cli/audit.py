@@ -1,49 +1,34 @@
 """``fastrpc audit``: reads the audit log: shows, searches, exports and verifies it, proves one record.
 
-Reads the segments of all processes in the order of time, except those that a time limit excludes. Takes no
-lock on the log and writes nothing. Shows the readable part of a damaged log; `verify` reports the damage. The
-log's own lines are shown if they are about records (`gap`, `delayed`). The rules of the format are in
-`fastrpc.guard.audit.verify`, which an auditor can run without fastrpc.
+How a log is read is in `fastrpc.guard.audit.reading`. The log's own lines are shown if they are about records
+(`gap`, `delayed`). The rules of the format are in `fastrpc.guard.audit.verify`, which an auditor can run
+without fastrpc.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from argparse import Namespace
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta, timezone
-from heapq import heappop, heappush
 from itertools import islice
+from time import sleep
 from typing import Any
 
-from fastrpc import globs
-from fastrpc._core.audit_lines import ALPHABET
 from fastrpc.cli import configuration
-from fastrpc.cli._durations import seconds_in
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
-from fastrpc.guard.audit import segments
-from fastrpc.guard.audit.records import rfc3339
+from fastrpc.guard.audit import reading
+from fastrpc.guard.audit.reading import Entry, Record, fields_of
 from fastrpc.regular_files import open_regular
 
-Record = dict[str, Any]
-Entry = tuple[str, bytes]
-"""The time of a line, and the line without its newline."""
-
-FOLDER = "audit"
-"""The name of the folder in the state folder."""
 COLUMNS = ("time", "actor", "action", "tool", "outcome", "decision", "risk", "total_us", "id")
 COLUMNS_OF_CSV = (*COLUMNS[:-1], "category", "rule", "policy", "bytes", "id")
 WIDTHS = (24, 16, 12, 24, 14, 8, 8, 8, 0)
 FOLLOW_SECONDS = 0.25
 TAIL = 10
-BLOCK = 64 * 1024
-SLACK_MILLISECONDS = 2000
 
 EXAMPLES = """\
   fastrpc audit tail -f
@@ -96,17 +81,16 @@ def _parser(action: str) -> CommandParser:
 
 def _with_filters(action: str) -> CommandParser:
     parser = _parser(action)
-    parser.option("--category GLOB", "only records of this category")
-    parser.option("--caller GLOB", "only records of this caller (actor)")
-    parser.option("--tool GLOB", "only records of this tool")
-    parser.option("--outcome GLOB", "only records with this outcome")
+    for name, field in reading.FIELDS.items():
+        as_recorded = "" if field == name else f" ({field})"
+        parser.option(f"--{name} GLOB", f"only records of this {name}{as_recorded}")
     parser.option("--since TIME", "only records since then: RFC 3339, or how long ago: 90s, 30m, 2h, 7d")
     parser.option("--until TIME", "only records before then")
     return parser
 
 
 def folder_of(chosen: Namespace) -> str:
-    folder: str = chosen.folder or os.path.join(configuration()["FASTRPC_STATE_DIR"], FOLDER)
+    folder: str = chosen.folder or os.path.join(configuration()["FASTRPC_STATE_DIR"], reading.FOLDER)
     if not os.path.isdir(folder):
         raise UsageError(f"audit: there is no log in {folder}")
     return folder
@@ -123,13 +107,14 @@ def tail(arguments: list[str]) -> int:
     chosen = parser.parse(arguments)
     folder, matches = folder_of(chosen), _filter_of(chosen)
     show = _printer(chosen.json)
-    follower = Follower(folder)
-    for entry in latest(folder, max(0, chosen.n), matches):
+    follower = reading.Follower(folder)
+    for entry in reading.latest(folder, chosen.n, matches):
         show(entry)
     try:
         while chosen.follow:
             sys.stdout.flush()
-            for entry in follower.wait():
+            sleep(FOLLOW_SECONDS)
+            for entry in follower.added():
                 if matches(entry[1]):
                     show(entry)
     except KeyboardInterrupt:
@@ -142,7 +127,7 @@ def search(arguments: list[str]) -> int:
     parser.option("--json", "print the lines of the log unchanged (JSON)")
     parser.option("--limit N", "print at most N records", type=int)
     chosen = parser.parse(arguments)
-    found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
+    found = _found(chosen)
     show = _printer(chosen.json)
     is_empty = True
     for entry in islice(found, None if chosen.limit is None else max(0, chosen.limit)):
@@ -161,7 +146,7 @@ def export(arguments: list[str]) -> int:
     )
     parser.option("--output FILE", "write to this new file, which only you can read (mode 0600)")
     chosen = parser.parse(arguments)
-    found = entries(folder_of(chosen), _filter_of(chosen), _time_of("--since", chosen.since))
+    found = _found(chosen)
     if chosen.output is None:
         _export(found, chosen.format, sys.stdout.buffer.write)
         sys.stdout.flush()
@@ -234,207 +219,21 @@ COMMANDS_OF_AUDIT: dict[str, tuple[Callable[[list[str]], int], str]] = {
 # --- which records ----------------------------------------------------------------------------------------
 
 
-def _time_of(option: str, text: str | None) -> str:
-    """Return a time in the form of records; "" for None. Raises UsageError."""
-    if text is None:
-        return ""
-    ago = seconds_in(text)
-    if ago is not None:
-        found = datetime.now(timezone.utc) - timedelta(seconds=ago)
-    else:
+def _filter_of(chosen: Namespace) -> reading.RecordFilter:
+    """Return the filter of the options. Raises UsageError."""
+    wanted = {name: getattr(chosen, name) for name in reading.FIELDS if getattr(chosen, name) is not None}
+    times = []
+    for name in ("since", "until"):
         try:
-            found = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))
-        except ValueError:
-            words = f"expected RFC 3339 such as 2026-04-22T10:15:23Z, or 2h, got {text!r:.80}"
-            raise UsageError(f"{option}: {words}") from None
-        if found.tzinfo is None:
-            found = found.replace(tzinfo=timezone.utc)
-    return found.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            times.append(reading.time_of(getattr(chosen, name) or ""))
+        except ValueError as error:
+            raise UsageError(f"--{name}: {error}") from None
+    return reading.RecordFilter(wanted, *times)
 
 
-def _filter_of(chosen: Namespace) -> Callable[[bytes], bool]:
-    """Return a filter of lines; without options it accepts the log's lines about missing records, too."""
-    since, until = _time_of("--since", chosen.since), _time_of("--until", chosen.until)
-    globs = (chosen.category, chosen.caller, chosen.tool, chosen.outcome)
-    named = zip(("category", "actor", "tool", "outcome"), globs, strict=True)
-    wanted = {name: glob for name, glob in named if glob is not None}
-
-    def matches(line: bytes) -> bool:
-        fields = fields_of(line)
-        if fields.get("kind") in ("segment", "checkpoint") or (wanted and "kind" in fields):
-            return False
-        time = str(fields.get("time", ""))
-        if time < since or (until and time >= until):
-            return False
-        return all(_is_like(fields.get(name), glob) for name, glob in wanted.items())
-
-    return matches
-
-
-def _is_like(value: Any, glob: str) -> bool:
-    """Return whether a value, or one of its members, matches: an actor may be an object."""
-    if isinstance(value, dict):
-        return any(_is_like(each, glob) for each in value.values())
-    return value is not None and globs.matches(str(value), glob)
-
-
-def fields_of(line: bytes) -> Record:
-    """Return the fields of a line; no fields for a damaged line."""
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
-# --- reading ----------------------------------------------------------------------------------------------
-
-
-def entries(folder: str, matches: Callable[[bytes], bool], since: str = "") -> Iterator[Entry]:
-    """Yield the matching lines of all segments in the order of time. A segment is opened when its first line
-    may be the next one. Segments that have not been written after `since` are skipped."""
-    names = (name for name in segments.names_in(folder) if not since or _changed(folder, name) >= since)
-    waiting = deque((_earliest(name), name) for name in names)
-    heap: list[tuple[str, int, bytes, Iterator[bytes]]] = []
-    count = 0
-    while waiting or heap:
-        while waiting and (not heap or heap[0][0] >= waiting[0][0]):
-            _push(heap, count, _lines(folder, waiting.popleft()[1]), matches)
-            count += 1
-        if heap:
-            time, number, line, rest = heappop(heap)
-            yield time, line
-            _push(heap, number, rest, matches)
-
-
-def _push(
-    heap: list[tuple[str, int, bytes, Iterator[bytes]]],
-    number: int,
-    lines: Iterator[bytes],
-    matches: Callable[[bytes], bool],
-) -> None:
-    for line in lines:
-        if matches(line):
-            heappush(heap, (_moment(line), number, line, lines))
-            return
-
-
-def _moment(line: bytes) -> str:
-    """Return when a line was written. The record's field `time` may be earlier, such as that of the call."""
-    fields = fields_of(line)
-    identifier = fields.get("id")
-    if isinstance(identifier, str) and identifier[6:16].isalnum():
-        milliseconds = 0
-        for character in identifier[6:16]:
-            milliseconds = milliseconds * 32 + max(0, ALPHABET.find(character))
-        return rfc3339(milliseconds)
-    return str(fields.get("time", ""))
-
-
-def _earliest(name: segments.SegmentName) -> str:
-    """Return a time that no record of a segment precedes, "" if its name has no time. The name has the time
-    at which the segment was begun; records may have waited for it."""
-    try:
-        begun = datetime.strptime(name.time, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=timezone.utc)
-    except ValueError:
-        return ""
-    return rfc3339(int(begun.timestamp() * 1000) - SLACK_MILLISECONDS)
-
-
-def _changed(folder: str, name: segments.SegmentName) -> str:
-    """Return the latest time at which a segment may have been changed: file times may be coarse. Return "" if
-    retention has removed the segment meanwhile."""
-    try:
-        changed = os.stat(os.path.join(folder, name.file)).st_mtime
-    except OSError:
-        return ""
-    return rfc3339(int(changed * 1000) + SLACK_MILLISECONDS)
-
-
-def _lines(folder: str, name: segments.SegmentName) -> Iterator[bytes]:
-    """Yield the whole lines of a segment; none if retention has dropped it meanwhile."""
-    try:
-        descriptor = open_regular(os.path.join(folder, name.file), follow=False)
-    except OSError:
-        return
-    with open(descriptor, "rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line[:-1]
-
-
-def latest(folder: str, count: int, matches: Callable[[bytes], bool]) -> list[Entry]:
-    """Return the latest matching lines, read from the ends of the segments."""
-    found: list[Entry] = []
-    changed = [(_changed(folder, name), name) for name in segments.names_in(folder) if count]
-    for last, name in sorted(changed, reverse=True):
-        if not last or (len(found) >= count and last < found[0][0]):
-            break  # all lines of the remaining files are older
-        lines = (line for line in _lines_backwards(os.path.join(folder, name.file)) if matches(line))
-        mine = [(_moment(line), line) for line in islice(lines, count)]
-        found = sorted(mine[::-1] + found, key=lambda entry: entry[0])[-count:]
-    return found
-
-
-def _lines_backwards(path: str) -> Iterator[bytes]:
-    """Yield the whole lines of a file, the last one first."""
-    descriptor = open_regular(path, follow=False)
-    try:
-        at = os.fstat(descriptor).st_size
-        rest = b""
-        is_end = True
-        while at:
-            size = min(BLOCK, at)
-            at -= size
-            first, *lines = (os.pread(descriptor, size, at) + rest).split(b"\n")
-            if lines and is_end:
-                lines.pop()  # empty, or an incomplete line
-                is_end = False
-            yield from reversed(lines)
-            rest = first
-        if rest and not is_end:
-            yield rest
-    finally:
-        os.close(descriptor)
-
-
-class Follower:
-    """Polls a folder four times a second for lines that are added from now on."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._at: dict[str, int] = {}
-        self._look(is_first=True)
-
-    def wait(self) -> list[Entry]:
-        """Wait a little; return the lines that have been added, in the order of time."""
-        from time import sleep
-
-        sleep(FOLLOW_SECONDS)
-        return sorted(self._look(), key=lambda entry: entry[0])
-
-    def _look(self, *, is_first: bool = False) -> list[Entry]:
-        found: list[Entry] = []
-        names = [name.file for name in segments.names_in(self._folder)]
-        for gone in self._at.keys() - set(names):
-            del self._at[gone]
-        for file in names:
-            try:
-                descriptor = open_regular(os.path.join(self._folder, file), follow=False)
-            except OSError:
-                continue
-            try:
-                size, at = os.fstat(descriptor).st_size, self._at.get(file, 0)
-                if is_first or size <= at:
-                    self._at[file] = size if is_first else at
-                    continue
-                whole = os.pread(descriptor, size - at, at).rpartition(b"\n")[0]
-            finally:
-                os.close(descriptor)
-            self._at[file] = at + len(whole) + (1 if whole else 0)
-            lines = whole.split(b"\n") if whole else []
-            found += [(_moment(line), line) for line in lines]
-        return found
+def _found(chosen: Namespace) -> Iterator[Entry]:
+    wanted = _filter_of(chosen)
+    return reading.entries(folder_of(chosen), wanted, wanted.since)
 
 
 # --- showing ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import sys
 from contextlib import closing
 
 from fastrpc.callers import current_user
-from fastrpc.cli import write_line
+from fastrpc.cli import configuration, write_line
 from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
@@ -34,7 +34,7 @@ EXAMPLES = """\
 """
 ADDRESS = "127.0.0.1:8700"
 OF_ACTION = {
-    "serve": ("Serve the pages until a signal arrives.", ("http", "hosts")),
+    "serve": ("Serve the pages until a signal arrives.", ("http", "hosts", "audit", "audit_key")),
     "link": ("Make a link, and print it this once.", ("person", "role", "url")),
 }
 
@@ -45,6 +45,10 @@ def main(arguments: list[str]) -> int:
     options.option("--http HOST:PORT", f"for serve: the address, of this machine ({ADDRESS})")
     options.option(
         "--allow-host HOST…", "for serve: also accept requests for this host; may be repeated", dest="hosts"
+    )
+    options.option("--audit FOLDER", "for serve: the folder of the audit log (audit, in FASTRPC_STATE_DIR)")
+    options.option(
+        "--audit-key FILE", "for serve: its public key, if the folder does not have it", dest="audit_key"
     )
     options.option("--as NAME", "for link: the person who signs in (you)", dest="person")
     options.option("--role ROLE", "for link: viewer, approver or administrator (administrator)")
@@ -79,14 +83,16 @@ def _serve(database: Database, chosen: Namespace) -> None:
 
     from fastrpc.dashboard.app import Dashboard
     from fastrpc.dashboard.task_database import TaskDatabase
-    from fastrpc.dashboard.view import Sources
+    from fastrpc.dashboard.view import AuditSource, Sources
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.sockets import Address, listen
 
     address = Address.read(chosen.http or ADDRESS)
     if not address.is_local:
         raise UsageError(f"--http {chosen.http}: expected an address of this machine, such as {ADDRESS}")
-    sources = Sources(lambda: database, tasks=TaskDatabase())
+    folder = chosen.audit or os.path.join(configuration()["FASTRPC_STATE_DIR"], "audit")
+    log = AuditSource(os.path.abspath(folder), chosen.audit_key)
+    sources = Sources(lambda: database, tasks=TaskDatabase(), log=log)
     dashboard = Dashboard(sources, AccessRules(None, hosts=chosen.hosts or ()))
     sockets = listen(address, 1)[0]
     url = address.url(sockets[0].getsockname()[1], tls=False, path="")

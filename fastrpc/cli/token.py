@@ -11,11 +11,11 @@ from datetime import datetime, timezone
 
 from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_json, print_table
-from fastrpc.cli._durations import SECONDS, minute, seconds_in
+from fastrpc.cli._durations import minute
 from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
-from fastrpc.guard.times import rfc3339_or_none
+from fastrpc.guard.times import SECONDS, rfc3339_or_none, seconds_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.serving import Serving
 from fastrpc.dashboard.task_database import TaskDatabase
-from fastrpc.dashboard.view import PREFIX, Sources
+from fastrpc.dashboard.view import PREFIX, AuditSource, Sources
 from fastrpc.transports.http.request import root_and_path
 
 TYPE_CHECKING = False
@@ -52,6 +52,7 @@ def sources_of(server: Server, guarded: GuardedServing, workers: int) -> Sources
         Serving(server, workers),
         TaskDatabase(),
         None if guarded.audit is None else guarded.audit.log,
+        AuditSource.of(guarded.config.audit),
     )
 
 

@@ -9,6 +9,7 @@ escaped by the template engine; what a caller has chosen is made visible first
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as LoopTimeout
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from fastrpc.dashboard.serving import Serving
     from fastrpc.dashboard.task_database import TaskDatabase
     from fastrpc.guard.audit.log import AuditLog
+    from fastrpc.guard.policy.audit_section import AuditConfig
     from fastrpc.storage.database import Database
 
     Value = TypeVar("Value")
@@ -78,16 +80,31 @@ class PageRoute:
 
 
 @dataclass(frozen=True)
+class AuditSource:
+    """An audit log: its folder, and the file of its public key, None for the one in the folder."""
+
+    folder: str
+    public_key: str | None = None
+
+    @classmethod
+    def of(cls, config: AuditConfig) -> AuditSource | None:
+        """Return the log of a guard's configuration, None if calls are not recorded."""
+        key = config.key_file
+        return None if config.mode is None else cls(config.path, key and f"{key}.pub")
+
+
+@dataclass(frozen=True)
 class Sources:
     """What the pages show: the guard's database, which `database` opens, and the name of the server; of the
     process that serves it, `serving`, None for pages that are served by themselves; the database of tasks;
-    and the audit log into which actions are recorded."""
+    the audit log into which actions are recorded; and `log`, the files of the audit log that pages read."""
 
     database: Callable[[], Database]
     server: str = ""
     serving: Serving | None = None
     tasks: TaskDatabase | None = None
     audit: AuditLog | None = None
+    log: AuditSource | None = None
 
 
 @dataclass(frozen=True)
@@ -163,6 +180,14 @@ class PageView:
     @cached_property
     def approvals(self) -> ApprovalStore:
         return ApprovalStore(self.sources.database())
+
+    @property
+    def log(self) -> AuditSource:
+        """The files of the audit log. Raises PageError if there are none."""
+        found = self.sources.log
+        if found is None or not os.path.isdir(found.folder):
+            raise PageError("There is no audit log here.", 404)
+        return found
 
     def needs(self, role: str) -> None:
         """Raise PageError for a visitor who has neither the role nor one above it."""

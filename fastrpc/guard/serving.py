@@ -336,12 +336,11 @@ def audit_for(config: GuardConfig) -> CallAudit | None:
         return None
     from fastrpc.guard.audit import AuditLog
     from fastrpc.guard.audit.calls import CallAudit, StrictCallAudit
-    from fastrpc.settings import STATE_DIR
 
     kind = StrictCallAudit if audit.mode == "strict" else CallAudit
     try:
         log = AuditLog(
-            audit.folder or os.path.join(STATE_DIR.read(), "audit"),
+            audit.path,
             mode=audit.mode,
             key_file=audit.key_file,
             targets=audit.targets,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dashboard_checks import check, choose
+from support.dashboard_chromium import check, choose
 from support.guarded_folder import fastrpc, variables
 from support.http_server import FASTRPC, HttpProcess
 from support.ports import free_port
@@ -34,7 +34,7 @@ tools = ["*"]
 [approvals]
 editable = ["wipe"]
 """
-pytest_plugins = ["support.dashboard_chromium"]
+pytest_plugins = ["support.dashboard"]
 
 
 class Shop:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dashboard_checks import check, choose
+from support.dashboard_chromium import check, choose
 from support.dashboard_shop import Shop
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
-pytest_plugins = ["support.dashboard_chromium"]
+pytest_plugins = ["support.dashboard"]
 TOOLS = """
 import asyncio
 from typing import Literal

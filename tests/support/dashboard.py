@@ -1,8 +1,12 @@
-"""A dashboard in the test's own process: a plugin with `dashboard`, `store`, `ask` and `visit`."""
+"""A dashboard in the test's own process: a plugin with `dashboard`, `store`, `ask` and `visit`;
+and `browser`, a real Chromium, with `telephone`, a page of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,7 +16,9 @@ from fastrpc.dashboard.view import Sources
 from fastrpc.guard.approvals.store import Approval, ApprovalStore
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
+from support import chromium
 from support.dashboard_browser import Browser, question
+from support.dashboard_chromium import WIDTH
 
 
 @pytest.fixture
@@ -42,3 +48,20 @@ def visit(dashboard: Dashboard, database: Database) -> Callable[..., Browser]:
         return browser
 
     return visit
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    chromium.need()
+    playwright = pytest.importorskip("playwright.sync_api")
+    program = os.environ.get("FASTRPC_BROWSER") or next(filter(None, map(shutil.which, chromium.NAMES)))
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def telephone(browser: Any) -> Any:
+    """A page as wide as a telephone, in which axe may be run."""
+    return browser.new_context(bypass_csp=True, viewport={"width": WIDTH, "height": 740}).new_page()

@@ -1,30 +1,41 @@
-"""A real Chromium for pages of the dashboard: a plugin with `browser`, and `telephone`, a page."""
+"""The dashboard in a real Chromium (`browser` of support.dashboard): what axe says about a page (`check`)."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-import pytest
+from support import node_packages
 
-from support import chromium
-from support.dashboard_checks import WIDTH
-
-
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    chromium.need()
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = os.environ.get("FASTRPC_BROWSER") or next(filter(None, map(shutil.which, chromium.NAMES)))
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield found
-        found.close()
+PACKAGE = str(Path(__file__).parents[1] / "dashboard" / "package.json")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+WIDTH = 360
 
 
-@pytest.fixture
-def telephone(browser: Any) -> Any:
-    """A page as wide as a telephone, in which axe may be run."""
-    return browser.new_context(bypass_csp=True, viewport={"width": WIDTH, "height": 740}).new_page()
+@cache
+def _axe() -> str:
+    packages = Path(node_packages.folder_with(PACKAGE, "axe"), "node_modules")
+    return (packages / "axe-core" / "axe.min.js").read_text()
+
+
+def check(page: Any) -> None:
+    """Fail for what axe finds, and for a page that is wider than a telephone."""
+    page.evaluate(_axe())
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
+    broken = [(each["id"], each["nodes"][0]["html"][:200]) for each in found["violations"]]
+    assert broken == [], page.url
+    assert len(found["passes"]) > 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTH
+
+
+def choose(page: Any, language: str, theme: str) -> None:
+    """Choose the language and the theme of the pages by their buttons, on a page in English whose theme is
+    that of the browser."""
+    if language == "ar":
+        page.click("[lang=ar]")
+        page.wait_for_selector("[dir=rtl]")
+    for _ in range(2 if theme == "light" else 1):
+        page.click("button[name=theme]")
+        page.wait_for_load_state()
+    assert page.get_attribute("html", "data-theme") == theme

@@ -22,7 +22,7 @@ from support.waiting import eventually
 
 from fastrpc.cli import audit
 from fastrpc.errors import UsageError
-from fastrpc.guard.audit import AuditLog, segments
+from fastrpc.guard.audit import AuditLog, reading, segments
 
 RECORDS = [
     ("2026-04-20T10:00:00.000Z", "ada", "memory.search", "ok"),
@@ -167,7 +167,7 @@ def test_tail_prints_the_latest_of_all_chains(capsys, log, folder) -> None:
 
 
 def test_tail_reads_backwards_over_blocks_and_segments(capsys, folder, monkeypatch) -> None:
-    monkeypatch.setattr(audit, "BLOCK", 100)
+    monkeypatch.setattr(reading, "BLOCK", 100)
     log = AuditLog(folder, segment_bytes=3000)
     for number in range(50):
         log.append({"tool": f"t{number}"})

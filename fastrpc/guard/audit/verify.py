@@ -541,10 +541,12 @@ def check_joined(began: dict[str, Beginning], report: Report) -> None:
                 break
 
 
-def verify(folder: str, key_file: str | None = None, checkpoint_files: Iterable[str] = ()) -> Report:
-    """Verify an audit log. `key_file` holds the public keys, by default the one in the folder; the files hold
-    checkpoints that were stored elsewhere. Raises OSError and ValueError if it cannot be tried."""
-    report, is_own = Report(), key_file is None
+def verify(
+    folder: str, key_file: str | None = None, checkpoint_files: Iterable[str] = (), into: Report | None = None
+) -> Report:
+    """Verify an audit log, and return the report, which is `into` if that is given. `key_file` has the public
+    keys, by default the one in the folder; the other files have checkpoints that were stored elsewhere."""
+    report, is_own = into or Report(), key_file is None
     if key_file is None:
         names = [name for name in os.listdir(folder) if name.endswith(".pub")]
         if len(names) != 1:

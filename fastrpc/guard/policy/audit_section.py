@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.guard.policy import sections
+from fastrpc.settings import STATE_DIR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class AuditConfig:
         self.keep_bytes: int | None = section.take("keep_bytes", _size)
         self.targets = [_target(each, references) for each in section.list_of_sections("targets")]
         section.end()
+
+    @property
+    def path(self) -> str:
+        """The folder, absolute."""
+        return os.path.abspath(self.folder or os.path.join(STATE_DIR.read(), "audit"))
 
     def error(self, message: str) -> GuardConfigError:
         return self._root.error(["audit"], message)
