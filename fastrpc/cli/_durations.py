@@ -1,20 +1,10 @@
-"""Durations on a command line, such as ``90m``, ``12h`` or ``30d``, and times as they are printed. Pure."""
+"""Durations on a command line in seconds, and times as they are printed. Pure."""
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timezone
 
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-"""The seconds of each unit."""
 MOST_SECONDS = 1e9
-_DURATION = re.compile(r"([0-9]{1,9})([smhdw])\Z")
-
-
-def seconds_in(text: str) -> int | None:
-    """Return the seconds of a duration; None if the text is not a duration."""
-    found = _DURATION.match(text)
-    return None if found is None else int(found[1]) * SECONDS[found[2]]
 
 
 def time_limit(text: str) -> float:

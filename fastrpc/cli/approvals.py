@@ -14,13 +14,13 @@ from time import sleep, strftime
 from fastrpc.callers import current_user
 from fastrpc.cli import write_line
 from fastrpc.cli._catalogue import print_table
-from fastrpc.cli._durations import minute, seconds_in
+from fastrpc.cli._durations import minute
 from fastrpc.cli._feedback import Feedback
 from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action, takes_colours
 from fastrpc.errors import UsageError
 from fastrpc.guard.approvals.description import described
-from fastrpc.guard.times import rfc3339_or_none
+from fastrpc.guard.times import rfc3339_or_none, seconds_in
 from fastrpc.terminal.text import styled
 
 TYPE_CHECKING = False

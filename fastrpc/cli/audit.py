@@ -23,12 +23,12 @@ from typing import Any
 from fastrpc import globs
 from fastrpc._core.audit_lines import ALPHABET
 from fastrpc.cli import configuration
-from fastrpc.cli._durations import seconds_in
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
 from fastrpc.errors import UsageError
 from fastrpc.guard.audit import segments
 from fastrpc.guard.audit.records import rfc3339
+from fastrpc.guard.times import seconds_in
 from fastrpc.regular_files import open_regular
 
 Record = dict[str, Any]
