@@ -113,10 +113,9 @@ def serve(
         if serving is not None:
             serving.guarded(server)
             if "--dashboard" in options:
-                from fastrpc.dashboard.front import with_dashboard
-                from fastrpc.dashboard.view import Sources
+                from fastrpc.dashboard.front import sources_of, with_dashboard
 
-                server.http_fronts.append(with_dashboard(Sources(serving.database.open, server.name)))
+                server.http_fronts.append(with_dashboard(sources_of(server, serving)))
         return server
 
     if serving is not None and "--dashboard" in options:

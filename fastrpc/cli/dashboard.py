@@ -22,19 +22,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from fastrpc.dashboard.view import Sources
     from fastrpc.storage.database import Database
 
 DESCRIPTION = "Serve the guard's pages by themselves, or make a link to sign in to them."
 USAGE = "serve | link  [OPTION…]"
 EXAMPLES = """\
   fastrpc dashboard serve
+  fastrpc dashboard serve --guard guard.toml
   fastrpc dashboard serve --http 127.0.0.1:9000 --database postgresql://db/guard
   fastrpc dashboard link
   fastrpc dashboard link --as ada --role approver --url https://mcp.example.com
 """
 ADDRESS = "127.0.0.1:8700"
 OF_ACTION = {
-    "serve": ("Serve the pages until a signal arrives.", ("http", "hosts")),
+    "serve": ("Serve the pages until a signal arrives.", ("http", "hosts", "guard")),
     "link": ("Make a link, and print it this once.", ("person", "role", "url")),
 }
 
@@ -45,6 +47,9 @@ def main(arguments: list[str]) -> int:
     options.option("--http HOST:PORT", f"for serve: the address, of this machine ({ADDRESS})")
     options.option(
         "--allow-host HOST…", "for serve: also accept requests for this host; may be repeated", dest="hosts"
+    )
+    options.option(
+        "--guard FILE", "for serve: the guard's file, to show and change it, and the class of each caller"
     )
     options.option("--as NAME", "for link: the person who signs in (you)", dest="person")
     options.option("--role ROLE", "for link: viewer, approver or administrator (administrator)")
@@ -78,14 +83,14 @@ def _serve(database: Database, chosen: Namespace) -> None:
     import uvicorn
 
     from fastrpc.dashboard.app import Dashboard
-    from fastrpc.dashboard.view import Sources
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.sockets import Address, listen
 
     address = Address.read(chosen.http or ADDRESS)
     if not address.is_local:
         raise UsageError(f"--http {chosen.http}: expected an address of this machine, such as {ADDRESS}")
-    dashboard = Dashboard(Sources(lambda: database), AccessRules(None, hosts=chosen.hosts or ()))
+    sources = _sources(database, chosen.guard)
+    dashboard = Dashboard(sources, AccessRules(None, hosts=chosen.hosts or ()))
     sockets = listen(address, 1)[0]
     url = address.url(sockets[0].getsockname()[1], tls=False, path="")
     write_line(f"fastrpc: the dashboard is at {url}/dashboard")
@@ -97,6 +102,21 @@ def _serve(database: Database, chosen: Namespace) -> None:
     config = uvicorn.Config(dashboard, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     server.run(sockets)
+
+
+def _sources(database: Database, file: str | None) -> Sources:
+    """Return what the pages show, with the guard's file if it is named. Raises UsageError for one that
+    cannot be used."""
+    from fastrpc.dashboard.view import Sources
+
+    if file is None:
+        return Sources(lambda: database)
+    from fastrpc.guard.policy import file as policy_file
+    from fastrpc.guard.policy_editor import PolicyEditor
+    from fastrpc.guard.serving import audit_log_for
+
+    log = audit_log_for(policy_file.read(file))
+    return Sources(lambda: database, audit=log, policy=PolicyEditor(file))
 
 
 def announce_link(database: Database, url: str) -> None:

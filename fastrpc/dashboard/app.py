@@ -148,7 +148,7 @@ class Dashboard:
         return endpoint
 
     def _view(self, request: Request, visitor: Visitor | None, form: dict[str, str]) -> PageView:
-        menu = [each for each in self.pages if each.title]
+        menu = [each for each in self.pages if each.title and each.is_there(self.sources)]
         return PageView(self.sources, menu, request, visitor, form)
 
     def _visitor(self, request: Request) -> Visitor | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.view import PREFIX, Sources
+from fastrpc.guard.policy_editor import PolicyEditor
 from fastrpc.transports.http.request import root_and_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fastrpc.guard.serving import GuardedServing
+    from fastrpc.server import Server
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Front, Mapped, Receive, Send
 
@@ -38,6 +41,16 @@ class DashboardFront:
 def is_below(path: str) -> bool:
     """Whether a path is one of the dashboard's."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
+
+
+def sources_of(server: Server, guarded: GuardedServing) -> Sources:
+    """Return what the pages of a guarded server show."""
+    return Sources(
+        guarded.database.open,
+        server.name,
+        audit=None if guarded.audit is None else guarded.audit.log,
+        policy=PolicyEditor(guarded.path, server, lambda: guarded.guard.policy.config),
+    )
 
 
 def with_dashboard(sources: Sources) -> Callable[[Front, HttpApp], Front]:

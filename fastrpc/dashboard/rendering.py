@@ -8,7 +8,7 @@ from time import gmtime, strftime
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fastrpc.guard.approvals.display import ESCAPE
+from fastrpc.guard.approvals.display import ESCAPE, visible_name
 
 
 @cache
@@ -23,6 +23,7 @@ def environment() -> Environment:
     )
     found.filters["marked"] = marked
     found.filters["moment"] = moment
+    found.filters["visible"] = lambda text: marked(visible_name(text))
     return found
 
 

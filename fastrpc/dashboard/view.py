@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fastrpc.dashboard.access import Visitor
+    from fastrpc.guard.audit.log import AuditLog
+    from fastrpc.guard.policy_editor import PolicyEditor
     from fastrpc.storage.database import Database
 
 PREFIX = "/dashboard"
@@ -67,24 +69,29 @@ class PageRoute:
 
 
 @dataclass(frozen=True)
+class Sources:
+    """What the pages show: the guard's database, which `database` opens, and the name of the server; the
+    audit log into which actions are recorded, and the guard's file. None: this process has none."""
+
+    database: Callable[[], Database]
+    server: str = ""
+    audit: AuditLog | None = None
+    policy: PolicyEditor | None = None
+
+
+@dataclass(frozen=True)
 class Page:
-    """A page; with a `title` it is an entry of the menu, which leads to the path of its first route."""
+    """A page; with a `title` it is an entry of the menu, which leads to the path of its first route, unless
+    the sources do not have what it shows (`is_there`)."""
 
     routes: list[PageRoute] = field(default_factory=list)
     title: str = ""
     order: int = 0
+    is_there: Callable[[Sources], bool] = lambda sources: True
 
     @property
     def path(self) -> str:
         return self.routes[0].path
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What the pages show: the guard's database, which `database` opens, and the name of the server."""
-
-    database: Callable[[], Database]
-    server: str = ""
 
 
 class PageView:

@@ -64,6 +64,11 @@ class CallAudit:
         self._known = (-1, -1)
         """The numbers of the secrets and of the decisions for which the common fields were made."""
 
+    @property
+    def log(self) -> AuditLog:
+        """The log into which it records."""
+        return self._log
+
     def at_end(self) -> None:
         """Close the log, which signs its records: serving has ended."""
         self._log.close()
