@@ -10,6 +10,9 @@ from markupsafe import Markup, escape
 
 from fastrpc.guard.approvals.display import ESCAPE, visible_name
 
+PLAIN = {'\\"': '"', "\\\\": "\\", "\\t": "\t"}
+"""The escapes of JSON in place of which `code` shows the characters themselves."""
+
 
 @cache
 def environment() -> Environment:
@@ -24,6 +27,7 @@ def environment() -> Environment:
     found.filters["marked"] = marked
     found.filters["moment"] = moment
     found.filters["visible"] = lambda text: marked(visible_name(text))
+    found.filters["code"] = code
     return found
 
 
@@ -35,6 +39,19 @@ def marked(text: str) -> Markup:
         if found[0].startswith("\\u"):
             parts += [escape(text[at : found.start()]), Markup("<mark>"), escape(found[0]), Markup("</mark>")]
             at = found.end()
+    return Markup("").join([*parts, escape(text[at:])])
+
+
+def code(line: str) -> Markup:
+    """Return a line of a policy as it is, with marked escapes in place of the characters that would
+    deceive."""
+    bare = line.lstrip(" ")
+    parts, at, text = [Markup(" " * (len(line) - len(bare)))], 0, visible_name(bare)
+    for found in ESCAPE.finditer(text):
+        parts.append(escape(text[at : found.start()]))
+        plain = PLAIN.get(found[0])
+        parts.append(escape(plain) if plain else Markup("<mark>{}</mark>").format(found[0]))
+        at = found.end()
     return Markup("").join([*parts, escape(text[at:])])
 
 

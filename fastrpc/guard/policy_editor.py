@@ -71,6 +71,11 @@ class PolicyEditor:
         """Whether the file has other settings than the policy."""
         return self.name == policy_file.SHARED_FILE
 
+    @property
+    def used_version(self) -> str | None:
+        """The version that the server of this process uses; None without one."""
+        return None if self._in_force is None else self._in_force().version
+
     def open(self) -> PolicyText:
         """Return what the file contains. Raises GuardConfigError."""
         return self._opened()[0]

@@ -47,6 +47,10 @@ class Section:
         name = path_text(path)
         return GuardConfigError(f"{where}: {name}: {message}" if name else f"{where}: {message}", line)
 
+    def written(self, key: str) -> Any:
+        """Return the value of a key as it is written, None if it does not exist."""
+        return self._table.get(key)
+
     def take(self, key: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
         """Return the value of a key, converted by `convert`, which raises ValueError with the mistake."""
         self._taken.add(key)
