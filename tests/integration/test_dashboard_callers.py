@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from support.pages_read import elements_that_no_page_has
 from fastrpc import Server
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.view import Sources
+from fastrpc.guard.audit.log import AuditLog
 from fastrpc.guard.callers.token_text import digest_of
 from fastrpc.guard.callers.tokens import CallerTokens, live_tokens
 from fastrpc.guard.policy_editor import PolicyEditor
@@ -208,6 +210,25 @@ def test_without_an_audit_log_the_servers_log_says_who_did_what(
     said = caplog.text
     assert "actor=grace" in said
     assert f"target={record.id}" in said
+
+
+def test_in_mode_strict_nothing_is_done_that_cannot_be_recorded(
+    visit: Visit, tokens: CallerTokens, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, _ = tokens.create("ada", "agent")
+    log = AuditLog(str(tmp_path / "strict"), mode="strict")
+    browser = visit("grace", at=Dashboard(Sources(lambda: database, audit=log), AccessRules(None)))
+    with monkeypatch.context() as broken:
+        broken.setattr(log, "_failure", "No space left on device")
+        answer = browser.send(f"/callers/tokens/{record.id}/revoke")
+        assert (answer.status_code, "nothing was changed" in answer.text) == (503, True)
+        assert tokens.get(record.id).revoked_at is None
+    browser.get("/callers")
+    assert browser.send(f"/callers/tokens/{record.id}/revoke").status_code == 303
+    log.close()
+    (segment,) = Path(log.folder).glob("*.jsonl")
+    lines = [each for each in map(json.loads, segment.open()) if each.get("category") == "dashboard"]
+    assert [each["outcome"] for each in lines] == ["begun", "ok"]
 
 
 # --- what each may do -------------------------------------------------------------------------------------

@@ -234,6 +234,20 @@ def test_what_is_read_only_at_the_start_is_said(visit: Visit) -> None:
     assert "read only when a server starts" not in shown.text
 
 
+def test_a_file_in_the_form_of_sophon_is_checked_and_saved(
+    visit: Visit, database: Database, tmp_path: Path
+) -> None:
+    file = tmp_path / "mcp-server.json"
+    file.write_text('{"expose": {"tools": ["search"]}}\n')
+    sources = Sources(lambda: database, policy=PolicyEditor(str(file)))
+    browser = visit(at=Dashboard(sources, AccessRules(None)))
+    version = version_of(browser)
+    wrong = browser.send("/policy/check", text='{"expose": {"tools": 3}}', version=version)
+    assert "expose.tools: expected an array of texts" in wrong.text
+    browser.send("/policy/save", text='{"expose": {"tools": ["order"]}}', version=version)
+    assert file.read_text() == '{"expose": {"tools": ["order"]}}'
+
+
 # --- recorded calls ---------------------------------------------------------------------------------------
 
 
@@ -331,6 +345,7 @@ def test_a_process_without_tools_uses_the_recorded_risk_and_says_so(
     browser = visit(at=alone)
     page = preview(browser, policy.read_text() + '[approvals]\nfrom = "never"\n')
     assert "the recorded risks are used" in html.unescape(page)
+    assert "arguments in rules are not checked here" in html.unescape(page)
     assert counts_in(page) == {"calls": 2, "refused": 1, "person": 0, "allowed": 0, "hashes": 0}
 
 
