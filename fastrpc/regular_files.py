@@ -141,9 +141,12 @@ def open_folder_beneath(base: str, names: Iterable[str]) -> int:
     return folder
 
 
-def replace_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o600) -> None:
+def replace_file(
+    path: str, data: bytes | Iterable[bytes], mode: int = 0o600, owner: tuple[int, int] | None = None
+) -> None:
     """Replace or create a file atomically: a reader sees all of the former content or all of the new one.
-    Raises OSError; then the former file is unchanged."""
+    `owner`: its user and group, None for those of this process. Raises OSError; then the former file is
+    unchanged."""
     import tempfile
 
     descriptor, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=os.path.basename(path) + ".")
@@ -152,6 +155,8 @@ def replace_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o600) ->
             file.writelines((data,) if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
+        if owner is not None:
+            os.chown(new, *owner)
         os.chmod(new, mode)
         os.replace(new, path)
     except BaseException:

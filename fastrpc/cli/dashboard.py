@@ -22,19 +22,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from fastrpc.dashboard.view import Sources
     from fastrpc.storage.database import Database
 
 DESCRIPTION = "Serve the guard's pages by themselves, or make a link to sign in to them."
 USAGE = "serve | link  [OPTION…]"
 EXAMPLES = """\
   fastrpc dashboard serve
+  fastrpc dashboard serve --guard guard.toml
   fastrpc dashboard serve --http 127.0.0.1:9000 --database postgresql://db/guard
   fastrpc dashboard link
   fastrpc dashboard link --as ada --role approver --url https://mcp.example.com
 """
 ADDRESS = "127.0.0.1:8700"
 OF_ACTION = {
-    "serve": ("Serve the pages until a signal arrives.", ("http", "hosts", "audit", "audit_key")),
+    "serve": ("Serve the pages until a signal arrives.", ("http", "hosts", "guard", "audit", "audit_key")),
     "link": ("Make a link, and print it this once.", ("person", "role", "url")),
 }
 
@@ -45,6 +47,9 @@ def main(arguments: list[str]) -> int:
     options.option("--http HOST:PORT", f"for serve: the address, of this machine ({ADDRESS})")
     options.option(
         "--allow-host HOST…", "for serve: also accept requests for this host; may be repeated", dest="hosts"
+    )
+    options.option(
+        "--guard FILE", "for serve: the guard's file, to show and change it, and the class of each caller"
     )
     options.option("--audit FOLDER", "for serve: the folder of the audit log (audit, in FASTRPC_STATE_DIR)")
     options.option(
@@ -82,17 +87,13 @@ def _serve(database: Database, chosen: Namespace) -> None:
     import uvicorn
 
     from fastrpc.dashboard.app import Dashboard
-    from fastrpc.dashboard.task_database import TaskDatabase
-    from fastrpc.dashboard.view import AuditSource, Sources
     from fastrpc.transports.http.guard import AccessRules
     from fastrpc.transports.http.sockets import Address, listen
 
     address = Address.read(chosen.http or ADDRESS)
     if not address.is_local:
         raise UsageError(f"--http {chosen.http}: expected an address of this machine, such as {ADDRESS}")
-    folder = chosen.audit or os.path.join(configuration()["FASTRPC_STATE_DIR"], "audit")
-    log = AuditSource(os.path.abspath(folder), chosen.audit_key)
-    sources = Sources(lambda: database, tasks=TaskDatabase(), log=log)
+    sources = _sources(database, chosen)
     dashboard = Dashboard(sources, AccessRules(None, hosts=chosen.hosts or ()))
     sockets = listen(address, 1)[0]
     url = address.url(sockets[0].getsockname()[1], tls=False, path="")
@@ -105,6 +106,30 @@ def _serve(database: Database, chosen: Namespace) -> None:
     config = uvicorn.Config(dashboard, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     server.run(sockets)
+
+
+def _sources(database: Database, chosen: Namespace) -> Sources:
+    """Return what the pages show, with the guard's file if it is named. Raises UsageError for one that
+    cannot be used."""
+    from fastrpc.dashboard.task_database import TaskDatabase
+    from fastrpc.dashboard.view import AuditSource, Sources
+
+    folder = chosen.audit or os.path.join(configuration()["FASTRPC_STATE_DIR"], "audit")
+    sources = Sources(
+        lambda: database, tasks=TaskDatabase(), log=AuditSource(os.path.abspath(folder), chosen.audit_key)
+    )
+    if chosen.guard is None:
+        return sources
+    from dataclasses import replace
+
+    from fastrpc.guard.policy import file as policy_file
+    from fastrpc.guard.policy_editor import PolicyEditor
+    from fastrpc.guard.serving import audit_log_for
+
+    config = policy_file.read(chosen.guard)
+    if chosen.audit is None:
+        sources = replace(sources, log=AuditSource.of(config.audit))
+    return replace(sources, audit=audit_log_for(config), policy=PolicyEditor(chosen.guard))
 
 
 def announce_link(database: Database, url: str) -> None:

@@ -164,9 +164,9 @@ def _check(chosen: Namespace) -> int:
 
 def _word(policy: Policy, decision: Decision) -> str:
     """Return a decision that applies to all calls of a tool, as text."""
-    if not decision.is_allowed:
-        return "hidden" if decision.is_hidden else "refused"
-    word = "asks" if policy.asks(decision.verdict) else "allowed"
+    from fastrpc.guard.permissions import word_of
+
+    word = word_of(policy, decision)
     return f"{word}, by rules" if decision.rules else word
 
 

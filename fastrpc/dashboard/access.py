@@ -3,7 +3,7 @@
 A link has a random code that is valid once, for `LINK_SECONDS`. A browser that sends the code gets a session:
 a cookie with a random token. The database has the SHA-256 of both, so that neither can be read from it, and
 any process that uses the database knows the visitor. Forms contain a token that is derived from the session's
-(`form_token_of`): another site cannot know it.
+(`form_token_of`): another site cannot know it. The text of a form that may be sent only once is stored, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VIEWER, APPROVER, ADMINISTRATOR = ROLES = ("viewer", "approver", "administrator"
 """What a visitor may do: read, decide approvals, and change who may call what. Each may do what the former
 ones may."""
 
-LINK, SESSION = "link", "session"
+LINK, SESSION, FORM = "link", "session", "form"
 LINK_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
 LONGEST_KEY = 100
@@ -88,6 +88,16 @@ class SignInStore:
         if row is None or row.expires_at <= self.clock():
             return None
         return Visitor(row.person, row.role, form_token_of(token), row.expires_at)
+
+    def is_first(self, form: str, person: str) -> bool:
+        """Whether a form, named by a random text, is sent for the first time."""
+        with self._database.changing() as connection:
+            of_form = dashboard_keys.c.digest == _digest(form), dashboard_keys.c.kind == FORM
+            if connection.execute(select(dashboard_keys.c.kind).where(*of_form)).first() is not None:
+                return False
+            values = _row(FORM, form, person, "", self.clock() + SESSION_SECONDS)
+            connection.execute(insert(dashboard_keys).values(values))
+            return True
 
     def sign_out(self, token: str) -> None:
         """End a session."""

@@ -7,6 +7,7 @@ from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.serving import Serving
 from fastrpc.dashboard.task_database import TaskDatabase
 from fastrpc.dashboard.view import PREFIX, AuditSource, Sources
+from fastrpc.guard.policy_editor import PolicyEditor
 from fastrpc.transports.http.request import root_and_path
 
 TYPE_CHECKING = False
@@ -49,10 +50,11 @@ def sources_of(server: Server, guarded: GuardedServing, workers: int) -> Sources
     return Sources(
         guarded.database.open,
         server.name,
-        Serving(server, workers),
-        TaskDatabase(),
-        None if guarded.audit is None else guarded.audit.log,
-        AuditSource.of(guarded.config.audit),
+        serving=Serving(server, workers),
+        tasks=TaskDatabase(),
+        audit=None if guarded.audit is None else guarded.audit.log,
+        log=AuditSource.of(guarded.config.audit),
+        policy=PolicyEditor(guarded.path, server, lambda: guarded.guard.policy.config),
     )
 
 

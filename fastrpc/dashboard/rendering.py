@@ -10,6 +10,9 @@ from markupsafe import Markup, escape
 
 from fastrpc.guard.approvals.display import ESCAPE, visible_name
 
+PLAIN = {'\\"': '"', "\\\\": "\\", "\\t": "\t"}
+"""The escapes of JSON in place of which `code` shows the characters themselves."""
+
 
 @cache
 def environment() -> Environment:
@@ -24,6 +27,8 @@ def environment() -> Environment:
     found.filters["marked"] = marked
     found.filters["prose"] = prose
     found.filters["moment"] = moment
+    found.filters["visible"] = lambda text: marked(visible_name(text))
+    found.filters["code"] = code
     return found
 
 
@@ -38,12 +43,23 @@ def marked(text: str) -> Markup:
     return Markup("").join([*parts, escape(text[at:])])
 
 
+def code(line: str) -> Markup:
+    """Return a line as it is, with marked escapes in place of the characters that would
+    deceive."""
+    bare = line.lstrip(" ")
+    parts, at, text = [Markup(" " * (len(line) - len(bare)))], 0, visible_name(bare)
+    for found in ESCAPE.finditer(text):
+        parts.append(escape(text[at : found.start()]))
+        plain = PLAIN.get(found[0])
+        parts.append(escape(plain) if plain else Markup("<mark>{}</mark>").format(found[0]))
+        at = found.end()
+    return Markup("").join([*parts, escape(text[at:])])
+
+
 def prose(text: str) -> Markup:
     """Return a text of several lines that others have written, with every character visible. The style
     ``prose`` keeps its lines."""
-    lines = [visible_name(line) for line in text.replace("\r\n", "\n").split("\n")]
-    plain = [ESCAPE.sub(lambda found: '"' if found[0] == '\\"' else found[0], line) for line in lines]
-    return Markup("\n").join(map(marked, plain))
+    return Markup("\n").join(map(code, text.replace("\r\n", "\n").split("\n")))
 
 
 def moment(seconds: float | None) -> str:

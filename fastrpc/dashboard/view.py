@@ -23,7 +23,6 @@ from fastrpc.dashboard.language import LANGUAGES, Language, language_of
 from fastrpc.dashboard.rendering import environment
 from fastrpc.errors import FastrpcError
 from fastrpc.guard.approvals.store import ApprovalStore
-from fastrpc.guard.audit.log import AuditUnavailable
 from fastrpc.transports.http.guard import is_loopback
 
 TYPE_CHECKING = False
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from fastrpc.dashboard.task_database import TaskDatabase
     from fastrpc.guard.audit.log import AuditLog
     from fastrpc.guard.policy.audit_section import AuditConfig
+    from fastrpc.guard.policy_editor import PolicyEditor
     from fastrpc.storage.database import Database
 
     Value = TypeVar("Value")
@@ -97,7 +97,8 @@ class AuditSource:
 class Sources:
     """What the pages show: the guard's database, which `database` opens, and the name of the server; of the
     process that serves it, `serving`, None for pages that are served by themselves; the database of tasks;
-    the audit log into which actions are recorded; and `log`, the files of the audit log that pages read."""
+    the audit log into which actions are recorded; `log`, the files of the audit log that pages read; and the
+    guard's file. None: this process has none."""
 
     database: Callable[[], Database]
     server: str = ""
@@ -105,6 +106,7 @@ class Sources:
     tasks: TaskDatabase | None = None
     audit: AuditLog | None = None
     log: AuditSource | None = None
+    policy: PolicyEditor | None = None
 
 
 @dataclass(frozen=True)
@@ -212,16 +214,6 @@ class PageView:
         except LoopTimeout:  # TimeoutError itself, except in Python 3.10
             future.cancel()
             raise PageError("The server is busy: try again.", 503) from None
-
-    def note(self, action: str, **facts: str) -> None:
-        """Record in the audit log what the visitor is about to do. Raises PageError if it cannot be recorded,
-        and the log is strict."""
-        if self.sources.audit is not None:
-            record = {"category": "dashboard", "actor": self.person, "action": action, "outcome": "asked"}
-            try:
-                self.sources.audit.append({**record, **facts})
-            except AuditUnavailable as error:
-                raise PageError(str(error), 503) from None
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page, or a part of one, made from a template. `place`: where the same page is got, for the

@@ -50,7 +50,7 @@ def explained(record: Mapping[str, Any], policy: Policy | None = None) -> dict[s
         changes.append(f"the rate {words_of(rate)} is higher")
     lists = because.get("lists")
     if lists is None and policy is not None and record.get("outcome") == "unknown":
-        lists = lacking(policy, _caller_of(record), _target_of(record))
+        lists = lacking(policy, caller_of(record), _target_of(record))
     if lists is not None:
         found["lists"] = lists
         changes += [f"{each['list']} has {record.get('tool')}" for each in lists]
@@ -134,7 +134,7 @@ def _of_approvals(asks: dict[str, Any], *, has_rule: bool) -> list[str]:
     return found
 
 
-def _caller_of(record: Mapping[str, Any]) -> Caller:
+def caller_of(record: Mapping[str, Any]) -> Caller:
     """Return the caller of a record, with those attributes that the record has."""
     actor = str(record.get("actor", ""))
     caller_class = str(record.get("class", ""))

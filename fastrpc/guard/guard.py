@@ -488,20 +488,25 @@ class Guard:
     def _visible(self, entry: CallerEntry) -> frozenset[tuple[str, str]]:
         if self._server is None:
             return frozenset()
-        registries = self._server.registries
-        found = []
-        for kind, registry in (
-            ("tool", registries.tools),
-            ("prompt", registries.prompts),
-            ("resource", registries.resources),
-            ("resource_template", registries.templates),
-        ):
-            for each in registry:
-                name = each.key if kind.startswith("resource") else each.name
-                target = CallTarget(kind, name, getattr(each, "effect", None), getattr(each, "risk", None))
-                if not self._decision_for(entry.caller_class, target).is_hidden:
-                    found.append((kind, name))
-        return frozenset(found)
+        return frozenset(
+            (target.kind, target.name)
+            for target in targets_of(self._server)
+            if not self._decision_for(entry.caller_class, target).is_hidden
+        )
+
+
+def targets_of(server: Server) -> Iterator[CallTarget]:
+    """Yield what a server has now: tools, prompts, resources and resource templates."""
+    registries = server.registries
+    for kind, registry in (
+        ("tool", registries.tools),
+        ("prompt", registries.prompts),
+        ("resource", registries.resources),
+        ("resource_template", registries.templates),
+    ):
+        for each in registry:
+            name = each.key if kind.startswith("resource") else each.name
+            yield CallTarget(kind, name, getattr(each, "effect", None), getattr(each, "risk", None))
 
 
 class Schemas(Mapping[str, Mapping[str, Any]]):

@@ -14,7 +14,7 @@ from fastrpc._core.call_info import CallInfo
 from fastrpc.callers import Caller
 from fastrpc.errors import suggest
 from fastrpc.guard.audit.records import Quoted
-from fastrpc.guard.policy.config import DENY
+from fastrpc.guard.policy.config import DENY, Grant
 from fastrpc.guard.policy.decisions import NOT_EXPOSED, CallTarget, Policy, Verdict, values_of
 from fastrpc.guard.policy.rules import Rule
 from fastrpc.guard.policy.sections import GuardConfigError
@@ -48,7 +48,7 @@ def because(
         risk = verdict.risk if rule.config.risk is None else policy.base_risk(target)
         found["rule"] = _facts(rule, caller, target, risk, call.arguments)
     if verdict.action != DENY:
-        by = f"the rule {verdict.risk_rule}" if verdict.risk_rule else _set_by(policy, target)
+        by = f"the rule {verdict.risk_rule}" if verdict.risk_rule else risk_source(policy, target)
         found["asks"] = {"from": policy.config.approvals.least, "risk": verdict.risk, "by": by}
     return found
 
@@ -56,23 +56,28 @@ def because(
 def lacking(policy: Policy, caller: Caller, target: CallTarget) -> list[dict[str, Any]]:
     """Return the lists that lack the called name, each with the most similar name or glob; without any list,
     those that could have it."""
+    lists = lists_of(policy, caller, target.kind)
+    found = []
+    for name, grant in lists:
+        patterns = grant.patterns(target.kind)
+        if patterns is not None and grant.allows(target.kind, target.name) is False:
+            near = suggest(target.name, patterns.texts[:MOST_COMPARED], 1)
+            found.append({"list": name, "nearest": near[0] if near else None})
+    if all(grant.patterns(target.kind) is None for _, grant in lists):
+        key = LISTS.get(target.kind, "resources")
+        names = ("expose", f"classes.{caller.caller_class}")
+        found = [{"list": f"{name}.{key}", "nearest": None} for name in names]
+    return found
+
+
+def lists_of(policy: Policy, caller: Caller, kind: str) -> list[tuple[str, Grant]]:
+    """Return the grants that apply to a caller, each with the path of its list for a kind."""
     config = policy.config
     tables = {id(config.expose): "expose"}
     tables |= {id(grant): f"classes.{name}" for name, grant in config.classes.items()}
     tables |= {id(grant): f"callers.{name}" for name, grant in config.callers.items()}
-    key = LISTS.get(target.kind, "resources")
-    grants = policy.grants(caller)
-    states = [grant.allows(target.kind, target.name) for grant in grants]
-    found = []
-    for grant, state in zip(grants, states, strict=True):
-        patterns = grant.patterns(target.kind)
-        if patterns is not None and state is False:
-            near = suggest(target.name, patterns.texts[:MOST_COMPARED], 1)
-            found.append({"list": f"{tables[id(grant)]}.{key}", "nearest": near[0] if near else None})
-    if states.count(None) == len(states):
-        names = ("expose", f"classes.{caller.caller_class}")
-        found = [{"list": f"{name}.{key}", "nearest": None} for name in names]
-    return found
+    key = LISTS.get(kind, "resources")
+    return [(f"{tables[id(grant)]}.{key}", grant) for grant in policy.grants(caller)]
 
 
 def _facts(
@@ -96,7 +101,7 @@ def _facts(
     }
 
 
-def _set_by(policy: Policy, target: CallTarget) -> str:
+def risk_source(policy: Policy, target: CallTarget) -> str:
     """Return what determines the risk of a call if no rule does."""
     for patterns, _ in policy.config.risks:
         if patterns.match(target.name):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fastrpc.guard.approvals.asking import Approvals
     from fastrpc.guard.approvals.store import Approval, ApprovalStore
     from fastrpc.guard.approvals.webhook import Webhook
+    from fastrpc.guard.audit import AuditLog
     from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
@@ -80,6 +81,8 @@ class GuardedServing:
         is_there = bool(self.database_url) or os.path.exists(GUARD.default_path)
         self.database: GuardDatabase
         """The database in the process that serves; `guarded` sets it."""
+        self.guard: Guard
+        """The guard in the process that serves; `guarded` sets it."""
         self.audit: CallAudit | None = None
         """What records calls in the process that serves; `guarded` sets it."""
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
@@ -128,7 +131,7 @@ class GuardedServing:
 
             return Approvals(server.name, database.open, noted_by(audit.approval if audit else None))
 
-        guard = Guard(
+        guard = self.guard = Guard(
             policy,
             callers.of,
             approve=lambda asked: approvals()(asked),
@@ -176,22 +179,30 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
     If all tools are known, a rule about an unknown tool is an error, since it would never apply. An unknown
     name in a list is logged, as is a glob of a rule that matches no tool.
     """
+    policy, warnings = checked_policy(config, server)
+    for warning in warnings:
+        diagnostics.write("warning", f"guard: {warning}")
+    return policy
+
+
+def checked_policy(config: GuardConfig, server: Server) -> tuple[Policy, list[str]]:
+    """Return what `policy_for` does, and the warnings that it logs. Raises GuardConfigError."""
     schemas = Schemas(server)
     costs = Costs(server)
     config.check_units(costs.values())
     policy = Policy(config, schemas, costs)
+    warnings: list[str] = []
     if server.runtime.has_upstreams:
-        return policy
+        return policy, warnings
     known = list(schemas)
     for rule in config.rules:
         for name in sorted(rule.tools.names) if rule.tools is not None else ():
             if name not in schemas:
                 raise rule.where(["tools"], f"there is no tool {name}{suggestion(name, known)}")
         for glob in rule.tools.unmatched(known) if rule.tools is not None else ():
-            diagnostics.write("warning", f"guard: {rule.where(['tools'], f'no tool matches {glob}')}")
-    for name in policy.unknown_tools():
-        diagnostics.write("warning", f"guard: there is no tool {name}{suggestion(name, known)}")
-    return policy
+            warnings.append(str(rule.where(["tools"], f"no tool matches {glob}")))
+    warnings += [f"there is no tool {name}{suggestion(name, known)}" for name in policy.unknown_tools()]
+    return policy, warnings
 
 
 class PolicyFile:
@@ -331,15 +342,23 @@ def leasing_from(database: GuardDatabase) -> Leasing:
 
 def audit_for(config: GuardConfig) -> CallAudit | None:
     """Return the recorder of calls, None if calls are not recorded. Raises UsageError."""
+    log = audit_log_for(config)
+    if log is None:
+        return None
+    from fastrpc.guard.audit.calls import CallAudit, StrictCallAudit
+
+    return StrictCallAudit(log) if log.mode == "strict" else CallAudit(log)
+
+
+def audit_log_for(config: GuardConfig) -> AuditLog | None:
+    """Return the log of a configuration, None if calls are not recorded. Raises UsageError."""
     audit = config.audit
     if audit.mode is None:
         return None
     from fastrpc.guard.audit import AuditLog
-    from fastrpc.guard.audit.calls import CallAudit, StrictCallAudit
 
-    kind = StrictCallAudit if audit.mode == "strict" else CallAudit
     try:
-        log = AuditLog(
+        return AuditLog(
             audit.path,
             mode=audit.mode,
             key_file=audit.key_file,
@@ -349,7 +368,6 @@ def audit_for(config: GuardConfig) -> CallAudit | None:
         )
     except (OSError, ValueError) as error:
         raise audit.error(str(error)) from None
-    return kind(log)
 
 
 class Callers:

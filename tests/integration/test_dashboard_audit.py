@@ -468,8 +468,8 @@ def test_a_check_and_an_export_are_recorded_with_who_did_them(
         json.loads(line) for _, line in reading.entries(folder, reading.RecordFilter({"caller": "vera"}))
     ]
     assert [(each["category"], each["action"], each.get("search")) for each in lines] == [
-        ("dashboard", "audit/check", None),
-        ("dashboard", "audit/export", "tool=one"),
+        ("dashboard", "audit.check", None),
+        ("dashboard", "audit.export", "tool=one"),
     ]
 
 

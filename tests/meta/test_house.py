@@ -195,6 +195,7 @@ LAYERS = {
     "fastrpc.guard.audit.calls": 76,
     **numbered("fastrpc.dashboard", 80),
     "fastrpc.dashboard.view": 81,
+    "fastrpc.dashboard.recording": 82,
     **numbered("fastrpc.dashboard.pages", 82),
     "fastrpc.dashboard.app": 83,
     "fastrpc.dashboard.front": 84,

@@ -45,7 +45,12 @@ class Browser:
         return self._send("GET", path, headers=headers)
 
     def send(
-        self, path: str, origin: str | None = "", token: str | None = None, **fields: str
+        self,
+        path: str,
+        origin: str | None = "",
+        token: str | None = None,
+        headers: dict[str, str] | None = None,
+        **fields: str,
     ) -> httpx.Response:
         """Send a form, with the token of the last page and the origin of the server unless others are
         given."""
@@ -53,7 +58,12 @@ class Browser:
         found = FORM_TOKEN.search(self.last)
         fields["form_token"] = token if token is not None else found[1] if found else ""
         named = {name.replace("arg_", "arg:"): text for name, text in fields.items()}
-        return self._send("POST", path, data=named, headers={} if origin is None else {"origin": origin})
+        return self._send(
+            "POST",
+            path,
+            data=named,
+            headers={**({} if origin is None else {"origin": origin}), **(headers or {})},
+        )
 
     def sign_in(self, code: str) -> httpx.Response:
         return self.send("/enter", code=code)

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from starlette.responses import StreamingResponse
 
 from fastrpc.dashboard.log_jobs import LogJob
+from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.view import Page, PageError, PageRoute
 from fastrpc.guard.approvals.display import visible_name, written
 from fastrpc.guard.audit import reading
@@ -133,8 +134,8 @@ def export(view: PageView) -> Response:
     source, search = view.log, Search(view)
     if search.mistakes:
         return records(view)
-    view.note("audit/export", search=search.link())
-    found = reading.entries(source.folder, search.filter, search.filter.since)
+    with recorded(view, "audit.export", search=search.link()):
+        found = reading.entries(source.folder, search.filter, search.filter.since)
     name = {"content-disposition": 'attachment; filename="audit.jsonl"'}
     return StreamingResponse(_parts(line for _, line in found), media_type="application/jsonl", headers=name)
 
@@ -166,11 +167,11 @@ def check(view: PageView) -> Response:
 def start_check(view: PageView) -> Response:
     """Begin to check the log, unless that runs."""
     source = view.log
-    view.note("audit/check")
     job = LogJob("verify", source.folder)
+    known = {"by": view.person, "began": time()}
     try:
-        known = {"by": view.person, "began": time()}
-        job.start({"by": view.person, "public_key": source.public_key}, CHECK_SECONDS, known)
+        with recorded(view, "audit.check"):
+            job.start({"by": view.person, "public_key": source.public_key}, CHECK_SECONDS, known)
     except OSError as error:
         raise PageError(str(error), 503) from None
     return view.redirect("/audit/check")

@@ -4,6 +4,7 @@ approver may cancel one: its caller gets an error."""
 from __future__ import annotations
 
 from fastrpc.dashboard.access import APPROVER
+from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.view import Page, PageError, PageRoute
 
 TYPE_CHECKING = False
@@ -40,18 +41,12 @@ def _show(view: PageView, error: str = "", status: int = 200) -> Response:
 
 def cancel(view: PageView) -> Response:
     """Cancel a call, or the task that it is the call of."""
-    if not view.in_loop(_cancelled(view, view.serving, view.request.path_params["id"])):
-        return _show(view, view.language.text("This call is not in flight here any more."), 409)
-    return view.redirect("/calls")
-
-
-async def _cancelled(view: PageView, serving: Serving, id: str) -> bool:
-    found = await serving.call(id)
+    found = view.in_loop(view.serving.call(view.request.path_params["id"]))
     if found is None:
-        return False
-    view.note("call.cancel", tool=found.name, of=found.caller.principal)
-    await _stop(found, serving, f"cancelled by {view.person} at the dashboard")
-    return True
+        return _show(view, view.language.text("This call is not in flight here any more."), 409)
+    with recorded(view, "call.cancel", tool=found.name, of=found.caller.principal):
+        view.in_loop(_stop(found, view.serving, f"cancelled by {view.person} at the dashboard"))
+    return view.redirect("/calls")
 
 
 async def _stop(call: ShownCall, serving: Serving, why: str) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from fastrpc.dashboard import behind, schema_form
 from fastrpc.dashboard.access import APPROVER
 from fastrpc.dashboard.own_calls import TooManyCalls
+from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.schema_form import fields_of, placed, read
 from fastrpc.dashboard.view import PREFIX, Page, PageError, PageRoute
 from fastrpc.gateway import member
@@ -62,8 +63,8 @@ def start(view: PageView) -> Response:
     gateway = behind.gateway_of(view.serving.server)
     if gateway is None:
         raise PageError("This server is no gateway.", 404)
-    view.note("servers.start")
-    view.loop.call_soon_threadsafe(gateway.start_untried)
+    with recorded(view, "servers.start"):
+        view.loop.call_soon_threadsafe(gateway.start_untried)
     return view.redirect("/servers")
 
 

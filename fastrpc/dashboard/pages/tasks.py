@@ -4,6 +4,7 @@ say of themselves, how long they are kept. An approver may cancel one, as its ow
 from __future__ import annotations
 
 from fastrpc.dashboard.access import APPROVER
+from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.view import Page, PageError, PageRoute
 from fastrpc.guard.approvals.display import visible_name
 from fastrpc.tasks.record import OPEN, STATES
@@ -61,8 +62,10 @@ def cancel(view: PageView) -> Response:
     record = _database(view).task(view.request.path_params["id"][:LONGEST_ID])
     if record is None:
         return _show(view, view.language.text("There is no such task, or no longer."), 404)
-    view.note("task.cancel", tool=record.tool, of=record.owner, task=record.id)
-    if not _cancelled(view, record, f"cancelled by {view.person} at the dashboard"):
+    with recorded(view, "task.cancel", tool=record.tool, of=record.owner, task=record.id) as fields:
+        is_cancelled = _cancelled(view, record, f"cancelled by {view.person} at the dashboard")
+        fields["cancelled"] = is_cancelled
+    if not is_cancelled:
         return _show(view, view.language.text("The task has ended."), 409)
     return view.redirect("/tasks")
 

@@ -113,6 +113,11 @@ class CallerTokens:
             rows = connection.execute(select(tokens).order_by(tokens.c.created_at, tokens.c.id))
             return [record_of(row) for row in rows]
 
+    def get(self, token_id: str) -> TokenRecord:
+        """Return a token. Raises UnknownToken, and StorageError."""
+        with self._database.reading() as connection:
+            return _record(connection, token_id)
+
     def rotate(self, token_id: str, overlap_seconds: float = 0.0) -> tuple[TokenRecord, str]:
         """Make the successor of a token, with the same lifetime; the former token expires after the overlap.
         Return the successor's record and text.
@@ -125,7 +130,7 @@ class CallerTokens:
         new_id, text = new_token()
         with self._database.changing() as connection:
             now = self._clock()
-            old = _locked(connection, token_id)
+            old = _record(connection, token_id, is_locked=True)
             if old.status(now) != "live":
                 raise TokenError(f"token {old.id}: it is {old.status(now)}; create another one")
             for row in connection.execute(select(tokens).where(tokens.c.rotated_from == old.id)):
@@ -151,7 +156,7 @@ class CallerTokens:
         """Revoke a token permanently, and return its record. Its successors are not revoked. Raises
         UnknownToken, and StorageError."""
         with self._database.changing() as connection:
-            record = _locked(connection, token_id)
+            record = _record(connection, token_id, is_locked=True)
             if record.revoked_at is None:
                 now = self._clock()
                 connection.execute(update(tokens).where(tokens.c.id == token_id).values(revoked_at=now))
@@ -188,10 +193,11 @@ def _insert(connection: Connection, record: TokenRecord, text: str) -> None:
     note_change(connection, TOPIC)
 
 
-def _locked(connection: Connection, token_id: str) -> TokenRecord:
-    """Return the record of a token, and lock its row against other transactions. Raises UnknownToken."""
-    statement = select(tokens).where(tokens.c.id == token_id).with_for_update()
-    row = connection.execute(statement).one_or_none()
+def _record(connection: Connection, token_id: str, *, is_locked: bool = False) -> TokenRecord:
+    """Return the record of a token; `is_locked`: and lock its row against other transactions. Raises
+    UnknownToken."""
+    statement = select(tokens).where(tokens.c.id == token_id)
+    row = connection.execute(statement.with_for_update() if is_locked else statement).one_or_none()
     if row is not None:
         return record_of(row)
     if token_id.startswith("frpc_"):  # never quoted: it may be the whole token

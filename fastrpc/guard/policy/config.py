@@ -143,6 +143,11 @@ class GuardConfig:
         self.database: str = root.take("database", _database(references), "")
         self.tokens: list[tuple[str, str]] = root.take("tokens", _tokens(references)) or []
         self.transports: dict[str, bool] = {}
+        self.read_at_start: tuple[Any, ...] = (
+            *(root.written(key) for key in ("database", "tokens", "audit", "claims")),
+            *(defaults.written(key) for key in ("class", "stdio_class", "hide", "requests", "count_in")),
+        )
+        """What servers read only when they start, as it is written."""
         defaults.end()
         root.end()
         _check_ids(self.rules)

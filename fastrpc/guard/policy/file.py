@@ -21,20 +21,28 @@ SHARED_FILE, TABLE = "fastrpc.toml", "guard"
 
 def read(path: str) -> GuardConfig:
     """Return the configuration of a file. Raises GuardConfigError."""
-    shown = os.path.basename(path)
+    return config_of(path, content_of(path), References(os.path.dirname(os.path.abspath(path))))
+
+
+def content_of(path: str) -> bytes:
+    """Return the content of a file. Raises GuardConfigError."""
     try:
         with open(open_regular(path), "rb") as file:
-            data = file.read(LONGEST_FILE + 1)
+            return file.read(LONGEST_FILE + 1)
     except OSError as error:
         raise GuardConfigError(f"{path}: {error.strerror}") from None
+
+
+def config_of(path: str, data: bytes, references: References) -> GuardConfig:
+    """Return the configuration that `data`, as the content of a file, is. Raises GuardConfigError."""
+    shown = os.path.basename(path)
     if len(data) > LONGEST_FILE:
         raise GuardConfigError(f"{path}: longer than {LONGEST_FILE} bytes")
     try:
         source = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise GuardConfigError(f"{path}: not UTF-8") from None
-    version = sha256(data).hexdigest()[:16]
-    references = References(os.path.dirname(os.path.abspath(path)))
+    version = version_of(data)
     if path.endswith(".json"):
         return sophon.config_of(shown, source, version, references)
     table, lines = toml_file.parse(shown, source)
@@ -45,3 +53,8 @@ def read(path: str) -> GuardConfig:
             raise GuardConfigError(f"{path}: there is no table [{TABLE}]")
         root = inner
     return GuardConfig(root, version, references)
+
+
+def version_of(data: bytes) -> str:
+    """Return what identifies the content of a policy's file."""
+    return sha256(data).hexdigest()[:16]

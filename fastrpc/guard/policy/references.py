@@ -30,20 +30,32 @@ class References:
 
     def resolve(self, text: str) -> str:
         """Return the secret. Raises ValueError; its message does not contain the secret."""
+        value = self._found(text)
+        hide(value)
+        return value
+
+    def _found(self, text: str) -> str:
         found = _VAULT.match(text)
         if found is not None:
-            value = self._in_vault(found[1])
-        elif text.startswith("env:"):
-            value = _in_environment(text[4:])
-        elif text.startswith("file:"):
+            return self._in_vault(found[1])
+        if text.startswith("env:"):
+            return self._in_environment(text[4:])
+        if text.startswith("file:"):
             lines = _read_private(os.path.join(self._folder, os.path.expanduser(text[5:]))).splitlines()
             value = lines[0].strip() if lines else ""
             if not value:
                 raise ValueError(f"{text[5:]}: the file is empty")
-        else:
-            raise ValueError("expected env:NAME, file:PATH or {{vault:name}}, not the secret itself")
-        hide(value)
-        return value
+            return value
+        raise ValueError("expected env:NAME, file:PATH or {{vault:name}}, not the secret itself")
+
+    def _in_environment(self, name: str) -> str:
+        """Return a variable, and remove it from the environment. Raises ValueError."""
+        from fastrpc.transports.http.auth import take
+
+        value = take(name).strip() or _taken.get(name, "")
+        if value:
+            _taken[name] = value
+        return _set(name, value)
 
     def _in_vault(self, name: str) -> str:
         if self._values is None:
@@ -57,14 +69,21 @@ class References:
         return self._values[name]
 
 
-def _in_environment(name: str) -> str:
-    """Return a variable, and remove it from the environment. Raises ValueError."""
-    from fastrpc.transports.http.auth import take
+class CheckedReferences(References):
+    """References in a text that is only checked, such as one that is being typed: what they name must exist,
+    but no secret is returned, nothing is removed from the environment and nothing is masked."""
 
-    value = take(name).strip() or _taken.get(name, "")
+    def resolve(self, text: str) -> str:
+        self._found(text)
+        return "(a secret)"
+
+    def _in_environment(self, name: str) -> str:
+        return _set(name, os.environ.get(name, "").strip() or _taken.get(name, ""))
+
+
+def _set(name: str, value: str) -> str:
     if not value:
         raise ValueError(f"the environment variable {name} is not set")
-    _taken[name] = value
     return value
 
 

@@ -18,7 +18,11 @@ LONGEST_SHOWN = 60
 
 
 class GuardConfigError(UsageError):
-    """A configuration of the guard that cannot be used."""
+    """A configuration of the guard that cannot be used. `line` is that of the mistake, 0 if it is unknown."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class Section:
@@ -41,7 +45,11 @@ class Section:
         )
         where = f"{self._file}, line {line}" if line else self._file
         name = path_text(path)
-        return GuardConfigError(f"{where}: {name}: {message}" if name else f"{where}: {message}")
+        return GuardConfigError(f"{where}: {name}: {message}" if name else f"{where}: {message}", line)
+
+    def written(self, key: str) -> Any:
+        """Return the value of a key as it is written, None if it does not exist."""
+        return self._table.get(key)
 
     def take(self, key: str, convert: Callable[[Any], Any], default: Any = None) -> Any:
         """Return the value of a key, converted by `convert`, which raises ValueError with the mistake."""

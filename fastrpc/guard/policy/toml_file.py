@@ -16,6 +16,7 @@ _KEY = r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'"""
 _HEADER = re.compile(rf"\s*(\[\[?)\s*((?:{_KEY})(?:\s*\.\s*(?:{_KEY}))*)\s*\]")
 _ASSIGNMENT = re.compile(rf"\s*((?:{_KEY})(?:\s*\.\s*(?:{_KEY}))*)\s*=")
 _PART = re.compile(_KEY)
+_LINE_OF_ERROR = re.compile(r"\(at line ([0-9]+), column [0-9]+\)\Z")
 
 
 def parse(file: str, source: str) -> tuple[dict[str, Any], Lines]:
@@ -32,7 +33,8 @@ def parse(file: str, source: str) -> tuple[dict[str, Any], Lines]:
     try:
         return tomllib.loads(source), lines_of(source)
     except tomllib.TOMLDecodeError as error:
-        raise GuardConfigError(f"{file}: not TOML: {error}") from None
+        found = _LINE_OF_ERROR.search(str(error))
+        raise GuardConfigError(f"{file}: not TOML: {error}", int(found[1]) if found else 0) from None
 
 
 def lines_of(source: str) -> Lines:
