@@ -4,7 +4,7 @@ streams when the server ends. All other requests pass to the server's applicatio
 from __future__ import annotations
 
 from fastrpc.dashboard.app import Dashboard
-from fastrpc.dashboard.serving import Serving
+from fastrpc.dashboard.serving import ServingProcess
 from fastrpc.dashboard.task_database import TaskDatabase
 from fastrpc.dashboard.view import PREFIX, Sources
 from fastrpc.transports.http.request import root_and_path
@@ -49,7 +49,7 @@ def sources_of(server: Server, guarded: GuardedServing, workers: int) -> Sources
     return Sources(
         guarded.database.open,
         server.name,
-        Serving(server, workers),
+        ServingProcess(server, workers),
         TaskDatabase(),
         None if guarded.audit is None else guarded.audit.log,
     )
