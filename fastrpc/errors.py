@@ -165,7 +165,7 @@ class CallTimeout(ToolError):
 
 
 class CallStopped(ToolError):
-    """A call in flight was cancelled by a person other than its caller, who is told so."""
+    """A call in flight was cancelled by a person other than its caller."""
 
     outcome = "cancelled"
 

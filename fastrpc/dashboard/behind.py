@@ -31,7 +31,7 @@ OWN = ""
 @dataclass
 class ShownServer:
     """A server, as its template shows it. `name`: "" for the one of this process; `restarts`, `calls` and
-    `errors` are None where nobody counts them. `p50` and `p99`: texts, "" without statistics or calls."""
+    `errors` are None where they are not counted. `p50` and `p99`: texts, "" without statistics or calls."""
 
     name: str
     shown: str

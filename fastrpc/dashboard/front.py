@@ -4,7 +4,7 @@ streams when the server ends. All other requests pass to the server's applicatio
 from __future__ import annotations
 
 from fastrpc.dashboard.app import Dashboard
-from fastrpc.dashboard.serving import Serving
+from fastrpc.dashboard.serving import ServingProcess
 from fastrpc.dashboard.task_database import TaskDatabase
 from fastrpc.dashboard.view import PREFIX, AuditSource, Sources
 from fastrpc.guard.policy_editor import PolicyEditor
@@ -50,7 +50,7 @@ def sources_of(server: Server, guarded: GuardedServing, workers: int) -> Sources
     return Sources(
         guarded.database.open,
         server.name,
-        serving=Serving(server, workers),
+        serving=ServingProcess(server, workers),
         tasks=TaskDatabase(),
         audit=None if guarded.audit is None else guarded.audit.log,
         log=AuditSource.of(guarded.config.audit),

@@ -199,7 +199,7 @@ def _others(text: str, fields: list[Field], say: Say) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Mistake(say("expected a JSON object"))
     if any(each.name in value for each in fields if each.key != OTHERS):
-        raise Mistake(say("One of these has a field of its own: leave it out here."))
+        raise Mistake(say("One of these has a separate field: leave it out here."))
     return value
 
 

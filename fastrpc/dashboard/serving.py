@@ -1,4 +1,4 @@
-"""`Serving`: the server of this process, as the pages show it; and its calls in flight.
+"""`ServingProcess`: the server of this process, as the pages show it; and its calls in flight.
 
 They are read from the tables that the server has anyway, on the event loop's thread, when a page asks: calls
 cost nothing more. What is behind the server is in `behind.py`.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fastrpc.server import Server
 
 
-class Serving:
+class ServingProcess:
     """The server of this process, which is one of `workers`."""
 
     def __init__(self, server: Server, workers: int = 1) -> None:
@@ -66,7 +66,7 @@ class Serving:
 class ShownCall:
     """A call in flight, as it is when this is made."""
 
-    def __init__(self, request: Any, serving: Serving) -> None:
+    def __init__(self, request: Any, serving: ServingProcess) -> None:
         self._call = call = request.call
         dispatcher = request.dispatcher
         self.id = _id_of(request)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fastrpc.dashboard.access import Visitor
-    from fastrpc.dashboard.serving import Serving
+    from fastrpc.dashboard.serving import ServingProcess
     from fastrpc.dashboard.task_database import TaskDatabase
     from fastrpc.guard.audit.log import AuditLog
     from fastrpc.guard.policy.audit_section import AuditConfig
@@ -102,7 +102,7 @@ class Sources:
 
     database: Callable[[], Database]
     server: str = ""
-    serving: Serving | None = None
+    serving: ServingProcess | None = None
     tasks: TaskDatabase | None = None
     audit: AuditLog | None = None
     log: AuditSource | None = None
@@ -197,7 +197,7 @@ class PageView:
             raise PageError(NEEDED[role], 403)
 
     @property
-    def serving(self) -> Serving:
+    def serving(self) -> ServingProcess:
         """The server of this process. Raises PageError for pages that are served by themselves."""
         if self.sources.serving is None:
             raise PageError(

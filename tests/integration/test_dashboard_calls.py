@@ -93,7 +93,7 @@ def test_a_call_is_seen_and_cancelled_and_its_caller_gets_an_error(shop: Shop, t
     assert ended[-1]["outcome"] == "cancelled"
 
 
-def test_a_call_that_is_no_more_is_said_to_be_gone_and_a_get_cancels_nothing(shop: Shop) -> None:
+def test_a_call_that_has_ended_is_said_to_be_gone_and_a_get_cancels_nothing(shop: Shop) -> None:
     browser = shop.visit()
     with shop.calling("pack", "item=cup"):
         page = shown(browser, "pack")

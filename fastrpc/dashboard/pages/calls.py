@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from fastrpc.dashboard.serving import Serving, ShownCall
+    from fastrpc.dashboard.serving import ServingProcess, ShownCall
     from fastrpc.dashboard.view import PageView
 
 ON_A_PAGE = 50
@@ -49,7 +49,7 @@ def cancel(view: PageView) -> Response:
     return view.redirect("/calls")
 
 
-async def _stop(call: ShownCall, serving: Serving, why: str) -> None:
+async def _stop(call: ShownCall, serving: ServingProcess, why: str) -> None:
     if call.task is None:
         call.stop(f"The call was {why}")
     elif not await serving.server.runtime.tasks.cancel(call.task.id, call.task.record.owner, why):
