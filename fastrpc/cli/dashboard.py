@@ -111,8 +111,8 @@ def _sources(database: Database, file: str | None) -> Sources:
 
     if file is None:
         return Sources(lambda: database)
+    from fastrpc.guard.editing import PolicyEditor
     from fastrpc.guard.policy import file as policy_file
-    from fastrpc.guard.policy_editor import PolicyEditor
     from fastrpc.guard.serving import audit_log_for
 
     log = audit_log_for(policy_file.read(file))

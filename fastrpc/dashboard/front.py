@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.view import PREFIX, Sources
-from fastrpc.guard.policy_editor import PolicyEditor
+from fastrpc.guard.editing import PolicyEditor
 from fastrpc.transports.http.request import root_and_path
 
 TYPE_CHECKING = False

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fastrpc.dashboard.access import Visitor
     from fastrpc.guard.audit.log import AuditLog
-    from fastrpc.guard.policy_editor import PolicyEditor
+    from fastrpc.guard.editing import PolicyEditor
     from fastrpc.storage.database import Database
 
 PREFIX = "/dashboard"
