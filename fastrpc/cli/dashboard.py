@@ -122,8 +122,8 @@ def _sources(database: Database, chosen: Namespace) -> Sources:
         return sources
     from dataclasses import replace
 
+    from fastrpc.guard.editing import PolicyEditor
     from fastrpc.guard.policy import file as policy_file
-    from fastrpc.guard.policy_editor import PolicyEditor
     from fastrpc.guard.serving import audit_log_for
 
     config = policy_file.read(chosen.guard)

@@ -7,7 +7,7 @@ from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.serving import ServingProcess
 from fastrpc.dashboard.task_database import TaskDatabase
 from fastrpc.dashboard.view import PREFIX, AuditSource, Sources
-from fastrpc.guard.policy_editor import PolicyEditor
+from fastrpc.guard.editing import PolicyEditor
 from fastrpc.transports.http.request import root_and_path
 
 TYPE_CHECKING = False

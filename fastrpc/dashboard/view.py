@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from fastrpc.dashboard.serving import ServingProcess
     from fastrpc.dashboard.task_database import TaskDatabase
     from fastrpc.guard.audit.log import AuditLog
+    from fastrpc.guard.editing import PolicyEditor
     from fastrpc.guard.policy.audit_section import AuditConfig
-    from fastrpc.guard.policy_editor import PolicyEditor
     from fastrpc.storage.database import Database
 
     Value = TypeVar("Value")

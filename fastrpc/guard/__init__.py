@@ -8,7 +8,7 @@ Where a rule is (files of this package by their names, others from `fastrpc/` on
 * who calls, and by which token: `callers/`; how often and how much: `budgets/`
 * what a person has to approve, and what the person is shown: `approvals/`
 * what is recorded, and how it is verified: `audit/`; why a call was denied: `reasons.py`, `explanation.py`
-* what a caller may do: `permissions.py`; a changed policy: `policy_editor.py`, on recorded calls: `replay.py`
+* what a caller may do: `permissions.py`; a policy that is changed: `editing.py`, `replay.py`
 * what a command line for bash runs: `shell/`; the language of conditions: `cel/`
 * how a server gets a guard: `serving.py` for commands, `guarded_server.py` for programs
 """

@@ -48,7 +48,7 @@ ASKED = ("approval_rejected", "approval_timed_out", "approval_waiting", "too_man
 """The reasons of refusals for which a person had been asked."""
 
 
-class Change(NamedTuple):
+class ChangedCalls(NamedTuple):
     """Calls that would meet something else: who called what, what they met and would meet (`ALLOWED`, `ASKS`,
     `REFUSED`, `UNKNOWN`), and the permission that says why."""
 
@@ -67,8 +67,8 @@ class Replay:
     latest record of each. `is_cut`: there are more calls than `MOST_RECORDS`."""
 
     calls: int = 0
-    changes: dict[Change, int] = field(default_factory=dict)
-    examples: dict[Change, str] = field(default_factory=dict)
+    changes: dict[ChangedCalls, int] = field(default_factory=dict)
+    examples: dict[ChangedCalls, str] = field(default_factory=dict)
     is_cut: bool = False
 
     def count(self, would: str) -> int:
@@ -108,7 +108,7 @@ def replay(
             continue
         if would != was:
             actor, caller_class = str(record.get("actor")), str(record.get("class"))
-            change = Change(actor, caller_class, kind, name, was, would, permission)
+            change = ChangedCalls(actor, caller_class, kind, name, was, would, permission)
             found.changes[change] = found.changes.get(change, 0) + 1
             found.examples[change] = str(record.get("id"))
     return found

@@ -19,7 +19,7 @@ from fastrpc.dashboard.view import Sources
 from fastrpc.guard.audit.log import AuditLog
 from fastrpc.guard.callers.token_text import digest_of
 from fastrpc.guard.callers.tokens import CallerTokens, live_tokens
-from fastrpc.guard.policy_editor import PolicyEditor
+from fastrpc.guard.editing import PolicyEditor
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
 

@@ -19,7 +19,7 @@ from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.view import Sources
 from fastrpc.guard.audit.log import AuditLog
 from fastrpc.guard.callers.tokens import CallerTokens
-from fastrpc.guard.policy_editor import PolicyEditor
+from fastrpc.guard.editing import PolicyEditor
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
 
@@ -201,12 +201,12 @@ def test_a_text_with_a_mistake_is_not_saved_and_nothing_typed_is_lost(
 def test_a_file_that_cannot_be_written_is_said_and_nothing_typed_is_lost(
     visit: Visit, policy: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fastrpc.guard import policy_editor
+    from fastrpc.guard import editing
 
     def refuse(*arguments: Any) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(policy_editor, "replace_file", refuse)
+    monkeypatch.setattr(editing, "replace_file", refuse)
     browser = visit()
     answer = browser.send("/policy/save", text=sent(CHANGED), version=version_of(browser))
     assert (answer.status_code, typed_in(answer.text)) == (503, CHANGED)

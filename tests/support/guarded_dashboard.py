@@ -15,7 +15,7 @@ from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.view import Sources
 from fastrpc.guard.audit.log import AuditLog
-from fastrpc.guard.policy_editor import PolicyEditor
+from fastrpc.guard.editing import PolicyEditor
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
 from support.dashboard_browser import Browser

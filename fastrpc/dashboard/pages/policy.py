@@ -15,9 +15,9 @@ from fastrpc.dashboard.access import ADMINISTRATOR
 from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.view import Page, PageError, PageRoute
 from fastrpc.guard.callers.tokens import CallerTokens
+from fastrpc.guard.editing import FORMER, PolicyChanged, PolicyText
 from fastrpc.guard.explanation import caller_of
 from fastrpc.guard.policy.sections import GuardConfigError
-from fastrpc.guard.policy_editor import FORMER, PolicyChanged, PolicyText
 from fastrpc.guard.replay import UNKNOWN, recorded_calls, replay
 from fastrpc.redaction import masked
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fastrpc.dashboard.view import PageView
+    from fastrpc.guard.editing import PolicyEditor
     from fastrpc.guard.policy.decisions import Policy
-    from fastrpc.guard.policy_editor import PolicyEditor
     from fastrpc.guard.replay import Replay
 
 MOST_CHANGES = 100

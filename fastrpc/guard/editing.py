@@ -85,8 +85,8 @@ class PolicyEditor:
         return self._checked(text.encode("utf-8", "surrogatepass"))
 
     def save(self, text: str, version: str) -> str:
-        """Write a text into the file, and return its version. Raises GuardConfigError for a text that is no
-        policy, PolicyChanged unless the file has still this version, and OSError."""
+        """Write a text into the file, and return its version. Raises GuardConfigError for a text that is not
+        a policy, PolicyChanged unless the file has still this version, and OSError."""
         path = os.path.realpath(self.path)  # what a link leads to is replaced, not the link
         with _locked(os.path.dirname(path)):
             now, former = self._opened()
