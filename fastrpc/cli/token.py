@@ -15,7 +15,7 @@ from fastrpc.cli._durations import minute
 from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
-from fastrpc.guard.times import SECONDS, rfc3339_or_none, seconds_in
+from fastrpc.guard.times import rfc3339_or_none, seconds_in, seconds_until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,17 +190,7 @@ def _expires_in(text: str | None) -> float | None:
     """Return the seconds until a token expires, or None. A date is the last day (UTC). Raises UsageError."""
     if text is None:
         return None
-    given = seconds_in(text)
-    if given is not None:
-        seconds = float(given)
-    else:
-        try:
-            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=timezone.utc)
-        except ValueError:
-            raise UsageError(
-                f"--expires: expected a time such as 30d, or a date such as 2027-12-31, got {text!r:.80}"
-            ) from None
-        seconds = day.timestamp() + SECONDS["d"] - datetime.now(timezone.utc).timestamp()
-    if seconds <= 0:
-        raise UsageError(f"--expires: {text} is over")
-    return seconds
+    try:
+        return seconds_until(text, datetime.now(timezone.utc).timestamp())
+    except ValueError as error:
+        raise UsageError(f"--expires: {error}") from None

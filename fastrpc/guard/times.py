@@ -1,9 +1,10 @@
-"""Times in the form that the guard shows, RFC 3339 in UTC to the second, and durations such as ``12h``.
-Pure."""
+"""Times as people write them for the guard, such as ``90m`` or ``2027-12-31``, and as it shows them: RFC 3339,
+in UTC, to the second. Pure."""
 
 from __future__ import annotations
 
 import re
+from datetime import datetime, timezone
 from time import gmtime, strftime
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -22,6 +23,25 @@ def rfc3339_or_none(seconds: float | None) -> str | None:
 
 
 def seconds_in(text: str) -> int | None:
-    """Return the seconds of a duration such as ``90m``, ``12h`` or ``30d``; None if it is not one."""
+    """Return the seconds of a duration; None if the text is not a duration."""
     found = _DURATION.match(text)
     return None if found is None else int(found[1]) * SECONDS[found[2]]
+
+
+def seconds_until(text: str, now: float) -> float:
+    """Return the seconds from `now`, in seconds since 1970, until the end of a duration or of a day, in UTC.
+    Raises ValueError for another text, and for a time that is over."""
+    given = seconds_in(text)
+    if given is not None:
+        seconds = float(given)
+    else:
+        try:
+            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=timezone.utc)
+        except ValueError:
+            raise ValueError(
+                f"expected a time such as 30d, or a date such as 2027-12-31, got {text!r:.80}"
+            ) from None
+        seconds = day.timestamp() + SECONDS["d"] - now
+    if seconds <= 0:
+        raise ValueError(f"{text} is over")
+    return seconds
