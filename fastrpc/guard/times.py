@@ -1,5 +1,5 @@
-"""Times as people write them for the guard, such as ``90m`` or ``2027-12-31``, and as it shows them: RFC 3339,
-in UTC, to the second. Pure."""
+"""Times as people write them for the guard, such as ``90m`` or ``2027-12-31``, and as it shows them: by
+RFC 3339, in UTC, to the second. Pure."""
 
 from __future__ import annotations
 
