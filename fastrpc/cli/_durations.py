@@ -1,4 +1,4 @@
-"""Times of options, and times as they are printed. Pure."""
+"""Durations on a command line in seconds, and times as they are printed. Pure."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from fastrpc.guard.audit import segments
-from fastrpc.guard.audit.reading import seconds_of
+from fastrpc.guard.audit.reading import milliseconds_of
 from fastrpc.regular_files import open_regular
 
 TYPE_CHECKING = False
@@ -69,16 +69,16 @@ class Slots:
         try:
             record = orjson.loads(line)
             tool, outcome = record["tool"], record["outcome"]
-            seconds = seconds_of(record["id"])
+            milliseconds = milliseconds_of(record["id"])
         except (ValueError, KeyError, TypeError):
             return
-        if record.get("category") != "mcp_server" or outcome == "begun" or seconds is None:
+        if record.get("category") != "mcp_server" or outcome == "begun" or milliseconds is None:
             return
         pair = _name(tool), _name(record.get("actor"))
         is_refused = record.get("decision") == "deny"
         duration = None if is_refused else class_of(record.get("total_us"))
         for name, span in SPANS.items():
-            slot = seconds // span.step
+            slot = milliseconds // 1000 // span.step
             if slot < self._first[name]:
                 continue
             pairs = self._spans[name].setdefault(slot, {})

@@ -2,7 +2,7 @@
 whole, with why it was refused; a check of the log; and its records as a file.
 
 A page reads what it shows (`fastrpc.guard.audit.reading`), at most `MOST_LINES` lines. The check runs in a
-process of its own (`fastrpc.dashboard.log_jobs`). Names and values in records are chosen by callers, so every
+separate process (`fastrpc.dashboard.log_jobs`). Names and values in records are chosen by callers, so every
 character of them is visible.
 """
 

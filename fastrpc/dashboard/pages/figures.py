@@ -1,7 +1,7 @@
 """Figures of the calls: how many, how long, errors and refusals, of the last hour, day or week, for all or
 for one tool or caller. Charts are images that a route of these pages draws; the same figures are in a table.
 
-The source is the audit log, which is counted once (`fastrpc.dashboard.counting`), in a process of its own: a
+The source is the audit log, which is counted once (`fastrpc.dashboard.counting`), in a separate process: a
 page that is opened has it go on where it ended.
 """
 

@@ -178,10 +178,10 @@ def moment_of(line: bytes) -> str:
 _ID = re.compile(rb'"id":"audit_([0-9A-Z]{10})[0-9A-Z]*"')
 
 
-def seconds_of(identifier: str) -> int | None:
-    """Return when the record with an id was written, in seconds since 1970; None for no id of a record."""
+def milliseconds_of(identifier: str) -> int | None:
+    """Return when the record with an id was written, in milliseconds since 1970; None for another text."""
     found = re.fullmatch(r"audit_([0-9A-Z]{10})[0-9A-Z]*", identifier)
-    return None if found is None else _milliseconds(found[1].encode()) // 1000
+    return None if found is None else _milliseconds(found[1].encode())
 
 
 def _milliseconds(digits: bytes) -> int:
@@ -382,10 +382,10 @@ def page(
 
 def record_of(folder: str, identifier: str) -> bytes | None:
     """Return the line of a record, None if the log does not have it. Reads the lines of about its time."""
-    found = re.fullmatch(r"audit_([0-9A-Z]{10})[0-9A-Z]*", identifier)
-    if found is None:
+    milliseconds = milliseconds_of(identifier)
+    if milliseconds is None:
         return None
-    time = rfc3339(_milliseconds(found[1].encode()))
+    time = rfc3339(milliseconds)
     needle = json.dumps(identifier).encode()
     for place, line in newest(folder, Place(time, AFTER_CHAINS, 0)):
         if place.time < time:
