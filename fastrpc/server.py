@@ -138,6 +138,9 @@ class Server:
         self.warns = True  # whether `asgi` names tools without a description: another process may have
         self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
         self.http_fronts: list[MakeFront] = []  # each makes what serves requests before the application
+        self.page_sources: dict[
+            str, Any
+        ] = {}  # what toolsets have for the dashboard, by its `Sources`' field
         self.settled = True  # the working folder will not change any more
         self._note: Callable[[], list[str]] | None = None
 

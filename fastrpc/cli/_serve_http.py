@@ -116,7 +116,13 @@ def serve(
                 from fastrpc.dashboard.front import with_dashboard
                 from fastrpc.dashboard.view import Sources
 
-                server.http_fronts.append(with_dashboard(Sources(serving.database.open, server.name)))
+                shown: dict[str, Any] = {}
+                for each in server._with_mounts():
+                    shown |= each.page_sources
+                if serving.audit is not None:
+                    shown["audit"] = serving.audit.done_by
+                sources = Sources(serving.database.open, server.name, **shown)
+                server.http_fronts.append(with_dashboard(sources))
         return server
 
     if serving is not None and "--dashboard" in options:

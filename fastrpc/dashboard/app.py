@@ -24,7 +24,7 @@ from fastrpc import diagnostics
 from fastrpc.dashboard import pages
 from fastrpc.dashboard.access import SignInStore, Visitor
 from fastrpc.dashboard.live import Changes, TooManyPages
-from fastrpc.dashboard.view import COOKIE, PREFIX, Handler, PageError, PageView, Sources
+from fastrpc.dashboard.view import COOKIE, PREFIX, Handler, Page, PageError, PageView, Sources
 from fastrpc.errors import FAILURES
 from fastrpc.guard.approvals.store import ApprovalError
 from fastrpc.storage.errors import StorageError
@@ -148,7 +148,7 @@ class Dashboard:
         return endpoint
 
     def _view(self, request: Request, visitor: Visitor | None, form: dict[str, str]) -> PageView:
-        menu = [each for each in self.pages if each.title]
+        menu = [each for each in self.pages if each.title and _is_there(each, self.sources)]
         return PageView(self.sources, menu, request, visitor, form)
 
     def _visitor(self, request: Request) -> Visitor | None:
@@ -210,6 +210,10 @@ async def _to_the_first(request: Request) -> Response:
 
 async def _nothing_here(request: Request, error: Exception) -> Response:
     return PlainTextResponse("There is nothing here.", getattr(error, "status_code", 404))
+
+
+def _is_there(page: Page, sources: Sources) -> bool:
+    return not page.needs or getattr(sources, page.needs) is not None
 
 
 def _names(path: object) -> list[str]:

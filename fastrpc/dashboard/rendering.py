@@ -8,7 +8,7 @@ from time import gmtime, strftime
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from fastrpc.guard.approvals.display import ESCAPE
+from fastrpc.guard.approvals.display import ESCAPE, visible_name
 
 
 @cache
@@ -23,6 +23,9 @@ def environment() -> Environment:
     )
     found.filters["marked"] = marked
     found.filters["moment"] = moment
+    found.filters["prose"] = prose
+    found.filters["visible"] = lambda text: marked(visible_name(text))
+    found.filters["short"] = short
     return found
 
 
@@ -35,6 +38,28 @@ def marked(text: str) -> Markup:
             parts += [escape(text[at : found.start()]), Markup("<mark>"), escape(found[0]), Markup("</mark>")]
             at = found.end()
     return Markup("").join([*parts, escape(text[at:])])
+
+
+def prose(text: str) -> Markup:
+    """Return a text of several lines for reading: what would deceive is escaped and marked, all else is as it
+    was written."""
+    parts: list[Markup | str] = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        at, shown = 0, visible_name(line)
+        for found in ESCAPE.finditer(shown):
+            parts.append(escape(shown[at : found.start()]))
+            sign = found[0][1:]
+            parts.append(escape(sign) if sign in ('"', "\\") else Markup("<mark>{}</mark>").format(found[0]))
+            at = found.end()
+        parts += [escape(shown[at:]), "\n"]
+    return Markup("").join(parts[:-1])
+
+
+def short(text: str, most: int) -> str:
+    """Return the beginning of a name that is drawn, where there is no more room, with every character
+    visible."""
+    shown = visible_name(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def moment(seconds: float | None) -> str:

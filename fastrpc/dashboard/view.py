@@ -8,9 +8,11 @@ escaped by the template engine; what a caller has chosen is made visible first
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse
@@ -24,8 +26,6 @@ from fastrpc.transports.http.guard import is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -73,6 +73,8 @@ class Page:
     routes: list[PageRoute] = field(default_factory=list)
     title: str = ""
     order: int = 0
+    needs: str = ""
+    """The field of `Sources` without which the menu does not have the page."""
 
     @property
     def path(self) -> str:
@@ -85,6 +87,10 @@ class Sources:
 
     database: Callable[[], Database]
     server: str = ""
+    audit: Callable[[str, str, str, str], None] | None = None
+    """Records who did what to what, and the outcome (`CallAudit.done_by`); None without an audit log."""
+    knowledge: Callable[[str], Any] | None = None
+    """Returns what the knowledge toolset has of an owner; None if it is not served."""
 
 
 class PageView:
@@ -142,6 +148,26 @@ class PageView:
         """Raise PageError for a visitor who has neither the role nor one above it."""
         if self.visitor is None or not self.visitor.may(role):
             raise PageError(NEEDED[role], 403)
+
+    @contextmanager
+    def audited(self, action: str, target: str) -> Iterator[None]:
+        """Record that the visitor does something, before it is done, and how it ended. Raises PageError if
+        that cannot be recorded; nothing is done then."""
+        note = self.sources.audit
+        if note is None:
+            yield
+            return
+        try:
+            note(self.person, action, target, "begun")
+        except FastrpcError as error:
+            raise PageError(str(error), 503) from None
+        outcome = "error"
+        try:
+            yield
+            outcome = "ok"
+        finally:
+            with suppress(FastrpcError):  # that it began is recorded
+                note(self.person, action, target, outcome)
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page, or a part of one, made from a template."""

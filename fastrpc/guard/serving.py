@@ -80,6 +80,8 @@ class GuardedServing:
         is_there = bool(self.database_url) or os.path.exists(GUARD.default_path)
         self.database: GuardDatabase
         """The database in the process that serves; `guarded` sets it."""
+        self.audit: CallAudit | None = None
+        """What records calls in the process that serves, None without a log; `guarded` sets it."""
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
     @property
@@ -106,7 +108,7 @@ class GuardedServing:
         policy = policy_for(self.config, server)
         database = self.database = GuardDatabase(self.database_url)
         callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
-        audit = audit_for(self.config)
+        audit = self.audit = audit_for(self.config)
         webhook = webhook_for(self.config, database)
 
         def noted_by(

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 CATEGORY = "mcp_server"
 APPROVALS = "approval"
+DASHBOARD = "dashboard"
 LONGEST_ID = 100
 """Characters of a request's id in a record; the client chooses the id."""
 MOST_DIGITS = 18
@@ -204,6 +205,23 @@ class CallAudit:
     def gate(self, event: str, caller: Caller, approval: Approval) -> None:
         """Record an event of an approval that no call waits for, as `approval` does."""
         self._append_approval(self._about(APPROVALS, caller, approval.name, event), approval)
+
+    def done_by(self, person: str, action: str, target: str, outcome: str) -> None:
+        """Record what a person does at the dashboard: ``begun``, and how it ended. Returns, in mode
+        ``strict``, when that is on disk. Raises AuditUnavailable."""
+        done = self._log.append_durably(
+            {
+                "category": DASHBOARD,
+                "actor": person,
+                "action": action,
+                "tool": target,
+                "outcome": outcome,
+                "decision": "allow",
+                "policy": self.guard.policy.version,
+            }
+        )
+        if self.durable is not None:
+            done.result()
 
     def _append_approval(self, about: dict[str, Any], approval: Approval) -> None:
         fields = {
