@@ -6,18 +6,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import chromium, node_packages
+from support.dashboard_chromium import check, choose
 from support.guarded_folder import fastrpc, variables
 from support.http_server import FASTRPC, HttpProcess
 from support.ports import free_port
 
+pytest_plugins = ["support.dashboard"]
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 TOOLS = """
 from fastrpc import Server
@@ -25,7 +25,7 @@ from fastrpc import Server
 app = Server("shop")
 
 @app.tool(effect="exec", risk="critical")
-def wipe(place: str) -> str:
+def wipe(place: str, command: str = "") -> str:
     "Wipe a place."
     return f"wiped {place}"
 """
@@ -35,9 +35,6 @@ tools = ["*"]
 [approvals]
 editable = ["wipe"]
 """
-TESTS = Path(__file__).parents[1]
-PACKAGE = str(TESTS / "dashboard" / "package.json")
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 class Shop:
@@ -62,10 +59,10 @@ class Shop:
         chosen = ("--as", person, "--role", role, "--url", self.url)
         return fastrpc(self.folder, "dashboard", "link", *chosen).strip()
 
-    def call(self, place: str) -> subprocess.Popen[str]:
+    def call(self, place: str, *more: str) -> subprocess.Popen[str]:
         """Begin a call, which waits for its approval."""
         return subprocess.Popen(
-            [*FASTRPC, "call", f"{self.url}/mcp", "wipe", f"place={place}", "--token-file", "token"],
+            [*FASTRPC, "call", f"{self.url}/mcp", "wipe", f"place={place}", *more, "--token-file", "token"],
             cwd=self.folder,
             env=variables(self.folder),
             stdout=subprocess.PIPE,
@@ -77,17 +74,6 @@ class Shop:
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
-
-
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    chromium.need()
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = os.environ.get("FASTRPC_BROWSER") or next(filter(None, map(shutil.which, chromium.NAMES)))
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @contextlib.contextmanager
@@ -199,39 +185,22 @@ def test_the_pages_are_served_by_themselves_for_servers_over_standard_input_and_
 def test_each_page_is_accessible_in_both_languages_and_themes(
     shop: Shop, browser: Any, language: str, theme: str
 ) -> None:
-    packages = Path(node_packages.folder_with(PACKAGE, "axe"), "node_modules")
-    axe = (packages / "axe-core" / "axe.min.js").read_text()
-    with shop.serve(), ended(shop.call("/srv")):
+    line = "command=rm -rf /srv/a-folder-with-a-name-that-is-rather-long && ls -la | wc -l 2>&1 # why"
+    with shop.serve(), ended(shop.call("/srv", line)):
         context = browser.new_context(bypass_csp=True, viewport={"width": 360, "height": 740})
         page = context.new_page()
         page.goto(f"{shop.url}/dashboard/enter")
-        _check(page, axe)
+        check(page)
         page.goto(shop.link("ada"))
         page.wait_for_selector("article")
-        if language == "ar":
-            page.click("[lang=ar]")
-            page.wait_for_selector("[dir=rtl]")
-        for _ in range(2 if theme == "light" else 1):
-            page.click("button[name=theme]")
-            page.wait_for_load_state()
-        assert page.get_attribute("html", "data-theme") == theme
-        _check(page, axe)
+        choose(page, language, theme)
+        check(page)
         page.click("article a.button")
         page.wait_for_selector("summary")
         page.click("summary")
-        _check(page, axe)
+        check(page)
         page.goto(f"{shop.url}/dashboard/decided")
-        _check(page, axe)
-
-
-def _check(page: Any, axe: str) -> None:
-    """Fail for what axe finds, and for a page that is wider than a telephone."""
-    page.evaluate(axe)
-    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-    broken = [(each["id"], each["nodes"][0]["html"][:200]) for each in found["violations"]]
-    assert broken == [], page.url
-    assert len(found["passes"]) > 10
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        check(page)
 
 
 def test_a_page_weighs_little(shop: Shop, browser: Any) -> None:

@@ -18,6 +18,7 @@ from fastrpc.tools.knowledge._extraction.passages import passages
 from fastrpc.tools.knowledge._store import current, current_documents
 from fastrpc.tools.knowledge._store.entries import Reader
 from support.dashboard_browser import FORM_TOKEN, Browser, Elements
+from support.dashboard_chromium import check, choose
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
 from support.knowledge_entries import write
@@ -32,7 +33,7 @@ from fastrpc.dashboard.view import Sources
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
 
-pytest_plugins = ["support.guard_database"]
+pytest_plugins = ["support.guard_database", "support.dashboard"]
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
 NOTED: list[tuple[str, ...]] = []
 Visit = Callable[..., Browser]
@@ -421,3 +422,39 @@ def test_a_server_of_the_toolset_shows_what_a_token_of_the_same_owner_has_stored
     assert [(each["actor"], each["action"], each["tool"], each["outcome"]) for each in found] == [
         ("ada", "memory.forget", entry, "begun"), ("ada", "memory.forget", entry, "ok"),
     ]  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("language", ["en", "ar"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_each_page_of_the_toolset_is_accessible_in_both_languages_and_themes(
+    tmp_path: Path, browser: Any, language: str, theme: str
+) -> None:
+    (tmp_path / "guard.toml").write_text(GUARD)
+    (tmp_path / "token").write_text(fastrpc(tmp_path, "token", "create", "--owner", "ada").splitlines()[0])
+    command = ("serve", TOOLSET, "--http", "127.0.0.1:0", "--guard", "guard.toml", "--dashboard")
+    nodes = [{**node, "id": f"{node['id']}_with_a_name_that_is_rather_long"} for node in (NODES[3], NODES[1])]
+    chain = workflow("w", *nodes, edges=f"{nodes[0]['id']}>{nodes[1]['id']}")
+    with HttpProcess(*command, folder=tmp_path, environment=variables(tmp_path)) as server:
+        origin = f"http://127.0.0.1:{server.port}"
+        token = (tmp_path / "token").read_text().strip()
+        with Client.sync(f"{origin}/mcp", token=token) as client:
+            entry = called(client, "memory.write", content="x" * 400, tags=["work"], source="y" * 80)["id"]
+            added = called(client, "document.add", name=f"{'n' * 150}.txt", content="Der Zug fährt ab.")
+            called(client, "workflow.create", workflow=chain)
+            run = called(client, "workflow.trigger", id="w", wait_seconds=60)["id"]
+        page = browser.new_context(bypass_csp=True, viewport={"width": 360, "height": 740}).new_page()
+        page.goto(fastrpc(tmp_path, "dashboard", "link", "--as", "ada", "--url", origin).strip())
+        page.wait_for_selector("text=No call is here")
+        choose(page, language, theme)
+        page.click("a[href='/dashboard/knowledge']")
+        paths = [f"entries/{entry}", "documents", f"documents/{added['document']['id']}", "documents?q=zug"]
+        for path in ("", *paths, "runs", f"runs/{run}"):
+            page.goto(f"{origin}/dashboard/knowledge/{path}".rstrip("/"))
+            check(page)
+        assert page.evaluate("document.querySelector('picture img').naturalWidth") > 400
+        page.goto(f"{origin}/dashboard/knowledge/entries/{entry}")
+        page.click("button.no")
+        page.wait_for_selector("[role=alert]")
+        check(page)

@@ -1,8 +1,12 @@
-"""A dashboard in the test's own process: a plugin with `dashboard`, `store`, `ask` and `visit`."""
+"""A dashboard in the test's own process: a plugin with `dashboard`, `store`, `ask` and `visit`;
+and `browser`, a real Chromium."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,7 @@ from fastrpc.dashboard.view import Sources
 from fastrpc.guard.approvals.store import Approval, ApprovalStore
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
+from support import chromium
 from support.dashboard_browser import Browser, question
 
 
@@ -42,3 +47,14 @@ def visit(dashboard: Dashboard, database: Database) -> Callable[..., Browser]:
         return browser
 
     return visit
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    chromium.need()
+    playwright = pytest.importorskip("playwright.sync_api")
+    program = os.environ.get("FASTRPC_BROWSER") or next(filter(None, map(shutil.which, chromium.NAMES)))
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield found
+        found.close()
