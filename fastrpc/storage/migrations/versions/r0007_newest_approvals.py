@@ -10,5 +10,8 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    columns = ["state", sa.text("asked_at DESC"), "id", "expires_at", "valid_until"]
-    op.create_index("fastrpc_approvals_newest", "fastrpc_approvals", columns)
+    op.create_index(
+        "fastrpc_approvals_newest",
+        "fastrpc_approvals",
+        ["state", sa.text("asked_at DESC"), "id", "expires_at", "valid_until"],
+    )
