@@ -114,13 +114,15 @@ def serve(
             serving.guarded(server)
             if "--dashboard" in options:
                 from fastrpc.dashboard.front import with_dashboard
-                from fastrpc.dashboard.view import Sources
+                from fastrpc.dashboard.openid import OpenIdSignIn
+                from fastrpc.dashboard.view import PREFIX, Sources
 
                 shown: dict[str, Any] = {}
                 for each in server._with_mounts():
                     shown |= each.page_sources
                 if serving.audit is not None:
                     shown["audit"] = serving.audit.done_by
+                shown["sign_in"] = OpenIdSignIn(lambda: serving.current().dashboard, PREFIX)
                 sources = Sources(serving.database.open, server.name, **shown)
                 server.http_fronts.append(with_dashboard(sources))
         return server

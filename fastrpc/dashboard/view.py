@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fastrpc.dashboard.access import Visitor
+    from fastrpc.dashboard.openid import OpenIdSignIn
     from fastrpc.storage.database import Database
 
 PREFIX = "/dashboard"
@@ -89,6 +90,8 @@ class Sources:
     server: str = ""
     audit: Callable[[str, str, str, str], None] | None = None
     """Records who did what to what, and the outcome (`CallAudit.done_by`); None without an audit log."""
+    sign_in: OpenIdSignIn | None = None
+    """Signs people in at an authorization server, if the guard's file names one."""
     knowledge: Callable[[str], Any] | None = None
     """Returns what the knowledge toolset has of an owner; None if it is not served."""
 
@@ -150,15 +153,15 @@ class PageView:
             raise PageError(NEEDED[role], 403)
 
     @contextmanager
-    def audited(self, action: str, target: str) -> Iterator[None]:
-        """Record that the visitor does something, before it is done, and how it ended. Raises PageError if
-        that cannot be recorded; nothing is done then."""
-        note = self.sources.audit
+    def audited(self, action: str, target: str, person: str = "") -> Iterator[None]:
+        """Record that the visitor, or another person, does something, before it is done, and how it ended.
+        Raises PageError if that cannot be recorded; nothing is done then."""
+        note, person = self.sources.audit, person or self.person
         if note is None:
             yield
             return
         try:
-            note(self.person, action, target, "begun")
+            note(person, action, target, "begun")
         except FastrpcError as error:
             raise PageError(str(error), 503) from None
         outcome = "error"
@@ -167,7 +170,7 @@ class PageView:
             outcome = "ok"
         finally:
             with suppress(FastrpcError):  # that it began is recorded
-                note(self.person, action, target, outcome)
+                note(person, action, target, outcome)
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page, or a part of one, made from a template."""
@@ -198,7 +201,9 @@ class PageView:
         """Return the response to a form: the browser goes to a path below the dashboard."""
         return RedirectResponse(f"{PREFIX}{path}", 303)
 
-    def set_cookie(self, response: Response, name: str, value: str, seconds: int) -> None:
+    def set_cookie(
+        self, response: Response, name: str, value: str, seconds: int, same_site: str = "strict"
+    ) -> None:
         """Set a cookie that only these pages get, and no script. Away from this machine, only by TLS."""
         is_secure = self.request.url.scheme == "https" or not is_loopback(self.request.url.hostname or "")
         response.set_cookie(
@@ -208,5 +213,5 @@ class PageView:
             path=PREFIX,
             secure=is_secure,
             httponly=True,
-            samesite="strict",
+            samesite=same_site,  # type: ignore[arg-type]
         )

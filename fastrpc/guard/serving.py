@@ -82,6 +82,8 @@ class GuardedServing:
         """The database in the process that serves; `guarded` sets it."""
         self.audit: CallAudit | None = None
         """What records calls in the process that serves, None without a log; `guarded` sets it."""
+        self.current: Callable[[], GuardConfig] = lambda: self.config
+        """Returns the configuration in use, which may be a later one in the process that serves."""
         self._has_database = is_there or (needs_tokens and not self.config.tokens)
 
     @property
@@ -139,6 +141,7 @@ class GuardedServing:
             durable=None if audit is None else audit.durable,
         )
         count_budgets(guard, server, self.config)
+        self.current = lambda: guard.policy.config
         guard.install(server)
         server.runtime.gates = Gates(
             server.name,
