@@ -54,10 +54,7 @@ def _of(page: Callable[[PageView, Any], Response]) -> Handler:
 
 
 def _id(view: PageView) -> str:
-    found = str(view.request.path_params["id"])
-    if not found.isprintable():  # no id has one, and PostgreSQL takes no NUL
-        raise PageError("There is nothing here.", 404)
-    return found
+    return str(view.request.path_params["id"])
 
 
 def _number(view: PageView, name: str, least: int) -> int:
@@ -75,7 +72,7 @@ def documents(view: PageView, own: Any) -> Response:
 
 def _list(view: PageView, template: str, newest: Any, find: Any) -> Response:
     """Show the newest, or what answers the visitor's query."""
-    query = view.query.get("q", "").replace("\0", " ").strip()[:1000]
+    query = view.query.get("q", "").strip()[:1000]
     found, other = find(query) if query else newest(view.query.get("after", ""))
     note, older = (other, "") if query else ("", other)
     return view.page(template, found=found, query=query, note=note, older=older, most=BEGINNING)
