@@ -136,12 +136,14 @@ def test_an_open_page_goes_on_after_a_restart_of_the_server(shop: Shop, browser:
 
 
 def test_a_waiting_call_leaves_the_page_when_its_time_is_over(shop: Shop, browser: Any) -> None:
-    (shop.folder / "guard.toml").write_text(GUARD.replace("[approvals]", "[approvals]\ntimeout_seconds = 3"))
-    with shop.serve(), ended(shop.call("/srv")):
+    (shop.folder / "guard.toml").write_text(GUARD.replace("[approvals]", "[approvals]\ntimeout_seconds = 8"))
+    with shop.serve():
         page = browser.new_page()
         page.goto(shop.link("ada"))
-        page.wait_for_selector("article:has-text('/srv')")
-        page.wait_for_selector("text=No call is here", timeout=60_000)
+        page.wait_for_selector("text=No call is here")
+        with ended(shop.call("/srv")):
+            page.wait_for_selector("article:has-text('/srv')")
+            page.wait_for_selector("text=No call is here", timeout=60_000)
 
 
 def test_the_pages_are_served_by_themselves_for_servers_over_standard_input_and_output(
