@@ -148,7 +148,7 @@ class OpenIdSignIn:
             return asyncio.run(working())
         except (*FROM_THE_SERVER, httpx.HTTPError, OSError) as error:
             words = str(error) if isinstance(error, (Unavailable, InvalidToken)) else type(error).__name__
-            diagnostics.write("error", f"dashboard: nobody can be signed in: {words:.200}")
+            diagnostics.write("error", f"dashboard: a sign-in has failed: {words:.200}")
             raise SignInFailed(NOT_THERE) from None
         finally:
             self._waiting.release()

@@ -308,7 +308,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize(("text", "look"), MIXED, ids=ascii)
-def test_scripts_and_marks_that_do_not_belong_together_are_told_apart(text: str, look: str) -> None:
+def test_scripts_and_marks_that_do_not_belong_together_look_different(text: str, look: str) -> None:
     assert visible_name(text) == look
 
 
