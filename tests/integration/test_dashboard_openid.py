@@ -189,7 +189,7 @@ def test_only_the_browser_that_began_finishes(new_browser: Callable[[], Browser]
     sent_back(victim)
     assert "another browser" in refused(victim, path)  # who has begun another one
     assert "another browser" in refused(new_browser(), "/enter/callback?code=x")
-    assert "another browser" in refused(new_browser(), "/enter/callback?code=x&state=%00%ff")
+    assert "another browser" in refused(new_browser(), "/enter/callback?code=x&state=%07%ff")
 
 
 def test_a_code_is_good_once_and_a_sign_in_too(
