@@ -190,7 +190,7 @@ setup(
     package_dir={"fastrpc.tools": "tools"},
     package_data={
         "fastrpc": ["py.typed", "_core/*.pyi"],
-        "fastrpc.dashboard": ["templates/*.html", "templates/*.svg", "static/*", "texts/*/*.json"],
+        "fastrpc.dashboard": ["templates/*.*", "static/*", "texts/*/*.json"],
         "fastrpc.tools.agent": ["_built_in_skills/*/SKILL.md"],
         "fastrpc.tools.contracts": [
             "programs.lock.json",

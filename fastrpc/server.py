@@ -139,6 +139,7 @@ class Server:
         self.http_endpoints: dict[str, Endpoint] = {}  # by path: `fastrpc.transports.http.endpoints`
         self.statistics: Statistics | None = None  # what `print_statistics` prints
         self.http_fronts: list[MakeFront] = []  # each makes what serves requests before the application
+        self.page_sources: dict[str, Any] = {}  # what toolsets show in the dashboard: fields of its `Sources`
         self.settled = True  # the working folder will not change any more
         self._note: Callable[[], list[str]] | None = None
 

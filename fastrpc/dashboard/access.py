@@ -16,6 +16,7 @@ from time import time
 
 from sqlalchemy import delete, insert, select
 
+from fastrpc.guard.policy.dashboard_config import ROLES as ROLES
 from fastrpc.storage.schema import dashboard_keys
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from fastrpc.storage.database import Database
 
-VIEWER, APPROVER, ADMINISTRATOR = ROLES = ("viewer", "approver", "administrator")
+VIEWER, APPROVER, ADMINISTRATOR = ROLES
 """What a visitor may do: read, decide approvals, and change who may call what. Each may do what the former
 ones may."""
 
@@ -79,6 +80,10 @@ class SignInStore:
             values = _row(SESSION, token, row.person, row.role, now + SESSION_SECONDS)
             connection.execute(insert(dashboard_keys).values(values))
             return token
+
+    def begin(self, person: str, role: str) -> str:
+        """Return the token of a new session of a person whom an authorization server has named."""
+        return self._make(SESSION, person, role, SESSION_SECONDS)
 
     def visitor(self, token: str) -> Visitor | None:
         """Return the visitor with a session, None if it has ended or there has never been one."""

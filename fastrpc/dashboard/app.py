@@ -124,6 +124,8 @@ class Dashboard:
             visitor = None
             try:
                 visitor = self._visitor(request)
+                if _has_nul(request):
+                    raise PageError("There is nothing here.", 404)
                 if isinstance(form, PageError):
                     raise form
                 return page(request, visitor, form)
@@ -195,8 +197,16 @@ async def _form_of(request: Request) -> dict[str, str]:
     try:
         fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError:
-        raise PageError("This is not a form of these pages.", 400) from None
+        fields = []
+    if not fields or any("\0" in text for pair in fields for text in pair):  # PostgreSQL stores no NUL
+        raise PageError("This is not a form of these pages.", 400)
     return {"form_token": "", **dict(fields)}
+
+
+def _has_nul(request: Request) -> bool:
+    """Whether a NUL is in the path or the query: PostgreSQL compares no text with one."""
+    query = request.query_params
+    return any("\0" in text for text in (request.scope["path"], *query.keys(), *query.values()))
 
 
 def _sign_in_first(request: Request) -> Response:

@@ -4,6 +4,7 @@ streams when the server ends. All other requests pass to the server's applicatio
 from __future__ import annotations
 
 from fastrpc.dashboard.app import Dashboard
+from fastrpc.dashboard.openid import OpenIdSignIn
 from fastrpc.dashboard.serving import ServingProcess
 from fastrpc.dashboard.task_database import TaskDatabase
 from fastrpc.dashboard.view import PREFIX, AuditSource, Sources
@@ -13,6 +14,7 @@ from fastrpc.transports.http.request import root_and_path
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from fastrpc.guard.serving import GuardedServing
     from fastrpc.server import Server
@@ -47,6 +49,9 @@ def is_below(path: str) -> bool:
 
 def sources_of(server: Server, guarded: GuardedServing, workers: int) -> Sources:
     """Return what the pages of a guarded server show; `workers` is how many processes serve it."""
+    of_toolsets: dict[str, Any] = {}
+    for each in server._with_mounts():
+        of_toolsets |= each.page_sources
     return Sources(
         guarded.database.open,
         server.name,
@@ -55,6 +60,8 @@ def sources_of(server: Server, guarded: GuardedServing, workers: int) -> Sources
         audit=None if guarded.audit is None else guarded.audit.log,
         log=AuditSource.of(guarded.config.audit),
         policy=PolicyEditor(guarded.path, server, lambda: guarded.guard.policy.config),
+        sign_in=OpenIdSignIn(lambda: guarded.guard.policy.config.dashboard, PREFIX),
+        **of_toolsets,
     )
 
 

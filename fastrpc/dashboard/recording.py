@@ -26,12 +26,12 @@ WAIT_SECONDS = 10.0
 
 
 @contextmanager
-def recorded(view: PageView, action: str, **about: Any) -> Iterator[dict[str, Any]]:
-    """Record an action of the visitor, with the fields `about` and those that the block adds to the dict that
-    it gets; if the block raises, with the outcome ``error``. Raises PageError if a log in mode ``strict``
-    cannot take a record."""
+def recorded(view: PageView, action: str, person: str = "", **about: Any) -> Iterator[dict[str, Any]]:
+    """Record an action of the visitor, or of a person who is about to be one, with the fields `about` and
+    those that the block adds to the dict that it gets; if the block raises, with the outcome ``error``.
+    Raises PageError if a log in mode ``strict`` cannot take a record."""
     log = view.sources.audit
-    who = {"category": CATEGORY, "actor": view.person, "action": action}
+    who = {"category": CATEGORY, "actor": person or view.person, "action": action}
     if view.visitor is not None:
         who["class"] = view.visitor.role
     fields = {**who, **about}

@@ -29,6 +29,7 @@ def environment() -> Environment:
     found.filters["moment"] = moment
     found.filters["visible"] = lambda text: marked(visible_name(text))
     found.filters["code"] = code
+    found.filters["short"] = short
     return found
 
 
@@ -60,6 +61,13 @@ def prose(text: str) -> Markup:
     """Return a text of several lines that others have written, with every character visible. The style
     ``prose`` keeps its lines."""
     return Markup("\n").join(map(code, text.replace("\r\n", "\n").split("\n")))
+
+
+def short(text: str, most: int) -> str:
+    """Return the beginning of a name that is drawn, where there is no more room, with every character
+    visible."""
+    shown = visible_name(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def moment(seconds: float | None) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import TimeoutError as LoopTimeout
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse
@@ -28,12 +29,13 @@ from fastrpc.transports.http.guard import is_loopback
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from fastrpc.dashboard.access import Visitor
+    from fastrpc.dashboard.openid import OpenIdSignIn
     from fastrpc.dashboard.serving import ServingProcess
     from fastrpc.dashboard.task_database import TaskDatabase
     from fastrpc.guard.audit.log import AuditLog
@@ -97,8 +99,9 @@ class AuditSource:
 class Sources:
     """What the pages show: the guard's database, which `database` opens, and the name of the server; of the
     process that serves it, `serving`, None for pages that are served by themselves; the database of tasks;
-    the audit log into which actions are recorded; `log`, the files of the audit log that pages read; and the
-    guard's file. None: this process has none."""
+    the audit log into which actions are recorded; `log`, the files of the audit log that pages read; the
+    guard's file; what signs people in at an authorization server, if the guard's file names one; and
+    `knowledge`, which returns what the knowledge toolset has of an owner. None: this process has none."""
 
     database: Callable[[], Database]
     server: str = ""
@@ -107,6 +110,8 @@ class Sources:
     audit: AuditLog | None = None
     log: AuditSource | None = None
     policy: PolicyEditor | None = None
+    sign_in: OpenIdSignIn | None = None
+    knowledge: Callable[[str], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -245,7 +250,9 @@ class PageView:
         """Return the response to a form: the browser goes to a path below the dashboard."""
         return RedirectResponse(f"{PREFIX}{path}", 303)
 
-    def set_cookie(self, response: Response, name: str, value: str, seconds: int) -> None:
+    def set_cookie(
+        self, response: Response, name: str, value: str, seconds: int, same_site: str = "strict"
+    ) -> None:
         """Set a cookie that only these pages get, and no script. Away from this machine, only by TLS."""
         is_secure = self.request.url.scheme == "https" or not is_loopback(self.request.url.hostname or "")
         response.set_cookie(
@@ -255,5 +262,5 @@ class PageView:
             path=PREFIX,
             secure=is_secure,
             httponly=True,
-            samesite="strict",
+            samesite=same_site,  # type: ignore[arg-type]
         )

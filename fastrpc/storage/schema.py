@@ -72,6 +72,9 @@ approvals = sa.Table(
     sa.Index("fastrpc_approvals_call", "call_digest"),
     sa.Index("fastrpc_approvals_state", "state", "caller"),
     sa.Index("fastrpc_approvals_expiry", "expires_at"),
+    sa.Index(
+        "fastrpc_approvals_newest", "state", sa.text("asked_at DESC"), "id", "expires_at", "valid_until"
+    ),
 )
 """`digest` is the digest of everything an approval is bound to, `call_digest` that of the caller and the call
 alone (`fastrpc.guard.approvals.binding`). `arguments`, `edited_arguments`, `schema`, `rest_digests` and

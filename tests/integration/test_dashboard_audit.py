@@ -207,7 +207,7 @@ def test_a_time_that_is_none_is_said_beside_its_field_and_what_was_typed_is_kept
 def test_a_place_that_is_none_is_the_end_of_the_log(visit: Visit, log: AuditLog) -> None:
     log.append(call("one"))
     assert log.flush()
-    for place in ("x", "2026_1_1", "%00", "..%2f", "9" * 5000):
+    for place in ("x", "2026_1_1", "%01", "..%2f", "9" * 5000):
         answer = visit().get(f"/audit?before={place}")
         assert (answer.status_code, len(ids(answer.text))) == (200, 1)
 

@@ -17,6 +17,7 @@ from support.guarded_folder import fastrpc, variables
 from support.http_server import FASTRPC, HttpProcess
 from support.ports import free_port
 
+pytest_plugins = ["support.dashboard"]
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
 TOOLS = """
 from fastrpc import Server
@@ -24,7 +25,7 @@ from fastrpc import Server
 app = Server("shop")
 
 @app.tool(effect="exec", risk="critical")
-def wipe(place: str) -> str:
+def wipe(place: str, command: str = "") -> str:
     "Wipe a place."
     return f"wiped {place}"
 """
@@ -59,10 +60,10 @@ class Shop:
         chosen = ("--as", person, "--role", role, "--url", self.url)
         return fastrpc(self.folder, "dashboard", "link", *chosen).strip()
 
-    def call(self, place: str) -> subprocess.Popen[str]:
+    def call(self, place: str, *more: str) -> subprocess.Popen[str]:
         """Begin a call, which waits for its approval."""
         return subprocess.Popen(
-            [*FASTRPC, "call", f"{self.url}/mcp", "wipe", f"place={place}", "--token-file", "token"],
+            [*FASTRPC, "call", f"{self.url}/mcp", "wipe", f"place={place}", *more, "--token-file", "token"],
             cwd=self.folder,
             env=variables(self.folder),
             stdout=subprocess.PIPE,
@@ -136,12 +137,14 @@ def test_an_open_page_goes_on_after_a_restart_of_the_server(shop: Shop, browser:
 
 
 def test_a_waiting_call_leaves_the_page_when_its_time_is_over(shop: Shop, browser: Any) -> None:
-    (shop.folder / "guard.toml").write_text(GUARD.replace("[approvals]", "[approvals]\ntimeout_seconds = 3"))
-    with shop.serve(), ended(shop.call("/srv")):
+    (shop.folder / "guard.toml").write_text(GUARD.replace("[approvals]", "[approvals]\ntimeout_seconds = 8"))
+    with shop.serve():
         page = browser.new_page()
         page.goto(shop.link("ada"))
-        page.wait_for_selector("article:has-text('/srv')")
-        page.wait_for_selector("text=No call is here", timeout=60_000)
+        page.wait_for_selector("text=No call is here")
+        with ended(shop.call("/srv")):
+            page.wait_for_selector("article:has-text('/srv')")
+            page.wait_for_selector("text=No call is here", timeout=60_000)
 
 
 def test_the_pages_are_served_by_themselves_for_servers_over_standard_input_and_output(
@@ -185,7 +188,8 @@ def test_the_pages_are_served_by_themselves_for_servers_over_standard_input_and_
 def test_each_page_is_accessible_in_both_languages_and_themes(
     shop: Shop, browser: Any, language: str, theme: str
 ) -> None:
-    with shop.serve(), ended(shop.call("/srv")):
+    line = "command=rm -rf /srv/a-folder-with-a-name-that-is-rather-long && ls -la | wc -l 2>&1 # why"
+    with shop.serve(), ended(shop.call("/srv", line)):
         context = browser.new_context(bypass_csp=True, viewport={"width": 360, "height": 740})
         page = context.new_page()
         page.goto(f"{shop.url}/dashboard/enter")

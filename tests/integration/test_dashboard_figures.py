@@ -28,7 +28,7 @@ from fastrpc.transports.http.guard import AccessRules
 pytest_plugins = ["support.guard_database", "support.dashboard"]
 Visit = Callable[..., Browser]
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
-QUERIES = ["span=year", "span=", "tool=%00&caller=%F0%9F%92%A9", "theme=x", "span=hour&span=day"]
+QUERIES = ["span=year", "span=", "tool=%01&caller=%F0%9F%92%A9", "theme=x", "span=hour&span=day"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 

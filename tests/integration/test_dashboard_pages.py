@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from support.dashboard_browser import BASE, Browser, question
+from support.dashboard_browser import BASE, Browser, Elements, question
 
 from fastrpc.dashboard import access
 from fastrpc.dashboard.access import SignInStore
@@ -27,18 +26,6 @@ pytest_plugins = ["support.guard_database", "support.dashboard"]
 Ask = Callable[..., Approval]
 Visit = Callable[..., Browser]
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
-
-
-class Elements(HTMLParser):
-    """The elements of a page, with their attributes."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
 
 
 # --- signing in -------------------------------------------------------------------------------------------

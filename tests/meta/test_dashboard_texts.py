@@ -15,6 +15,7 @@ from fastrpc.dashboard import pages
 from fastrpc.dashboard.access import ROLES
 from fastrpc.dashboard.app import OTHER_SESSION
 from fastrpc.dashboard.language import LANGUAGES
+from fastrpc.dashboard.pages import knowledge
 from fastrpc.dashboard.view import NEEDED
 from fastrpc.guard.approvals.store import STATES
 from fastrpc.guard.policy.risks import LEVELS
@@ -42,11 +43,15 @@ def texts_of_code() -> set[str]:
 
 def texts() -> set[str]:
     """Return every English text of the pages."""
-    found = {text for path in FOLDER.rglob("*.html") for text in IN_TEMPLATE.findall(path.read_text())}
+    found = {
+        text for path in (FOLDER / "templates").iterdir() for text in IN_TEMPLATE.findall(path.read_text())
+    }
     found |= texts_of_code() | {*ROLES, *STATES, *LEVELS, *NEEDED.values()}
     found.add("The form is longer than 1,048,576 bytes.")
     found.add("This link has been used, or its time is over. Make another one: fastrpc dashboard link")
-    found |= {"Internal error; see the server's log", OTHER_SESSION}
+    found |= {"Internal error; see the server's log", OTHER_SESSION, knowledge.NOT_SERVED}
+    for each in iter_modules(pages.__path__):
+        found |= {*getattr(import_module(f"{pages.__name__}.{each.name}"), "WORDS", ())}
     return found
 
 

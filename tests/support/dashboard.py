@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -14,11 +15,31 @@ from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.view import Sources
 from fastrpc.guard.approvals.store import Approval, ApprovalStore
+from fastrpc.guard.audit.log import AuditUnavailable
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
 from support import chromium
 from support.dashboard_browser import Browser, question
 from support.dashboard_chromium import WIDTH
+
+
+class RecordedActions:
+    """In the place of an audit log in mode ``strict``: keeps who did what to what, with the outcome. It
+    takes no more if it `is_full`."""
+
+    mode = "strict"
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str, str, str]] = []
+        self.is_full = False
+
+    def append_durably(self, fields: dict[str, Any]) -> Future[None]:
+        if self.is_full:
+            raise AuditUnavailable("the disk is full")
+        self.said.append((fields["actor"], fields["action"], fields["target"], fields["outcome"]))
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
 
 
 @pytest.fixture

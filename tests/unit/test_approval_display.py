@@ -264,6 +264,54 @@ def test_what_looks_like_a_character_of_ascii_is_shown_as_what_it_is(text: str) 
     assert shown_as_they_are == []
 
 
+DEFAULT_IGNORABLE = (
+    *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010)),
+    *(*range(0x202A, 0x202F), *range(0x2060, 0x2070), 0x3164, *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0),
+    *(*range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000)),
+    *(0x2800, 0x16FE4, 0x1D159, *range(0xFFF9, 0xFFFC)),
+)
+"""The characters that Unicode says are invisible (Default_Ignorable_Code_Point), tags and selectors among
+them, and others with an empty picture."""
+AROUND = [
+    "rm {}-rf",
+    "мир{}мир",
+    "سلام{}سلام",
+    "会议{}室",
+    "👩{}💻",
+    "12{}34",
+    "λόγ{}ος",
+    "กำ{}แพง",
+    "कि{}ता",
+    "é{}",
+]
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_no_invisible_character_is_shown_in_any_script_nor_in_a_picture(around: str) -> None:
+    texts = {each: visible_name(around.format(chr(each))) for each in DEFAULT_IGNORABLE}
+    assert [hex(each) for each, look in texts.items() if chr(each) in look] == []
+
+
+MIXED = [
+    ("\u0440\u0430ypal", "\\u0440\\u0430ypal"),  # Cyrillic
+    ("paypal \u0440\u0430\u0443", "paypal \\u0440\\u0430\\u0443"),
+    ("\u0399\u0432\u0430\u043d", "\\u0399\u0432\u0430\u043d"),  # a Greek iota in a Russian name
+    ("\u03bb\u03cc\u03b3\u043e\u03c2", "\u03bb\u03cc\u03b3\\u043e\u03c2"),
+    ("\uff52\uff4d", "\\uff52\\uff4d"),  # of double width
+    ("👨\u200d👩", "👨\\u200d👩"),
+    ("1\ufe0f\u20e3", "1\\ufe0f\\u20e3"),
+    ("a\U000e0072\U000e006d", "a\\udb40\\udc72\\udb40\\udc6d"),  # tags that spell rm
+    ("\u00e9\u0338", "\u00e9\\u0338"),
+    ("\u6f22\u20dd", "\u6f22\\u20dd"),
+    ("\u0645" + "\u064b" * 6, "\u0645" + "\u064b" * 4 + "\\u064b" * 2),
+]
+
+
+@pytest.mark.parametrize(("text", "look"), MIXED, ids=ascii)
+def test_scripts_and_marks_that_do_not_belong_together_look_different(text: str, look: str) -> None:
+    assert visible_name(text) == look
+
+
 @pytest.mark.parametrize("sign", "‘’“”‚„‹›«»—…×·′ʼ❤→ı！；＇")
 def test_in_what_may_be_run_every_sign_that_is_not_of_ascii_is_escaped(sign: str) -> None:
     for text in (f"echo {sign}; rm -rf /", f"a{sign} | b", f"git commit -m {sign}", f"$({sign})"):
@@ -292,6 +340,10 @@ def test_in_what_may_be_run_every_sign_that_is_not_of_ascii_is_escaped(sign: str
         "Ελληνικά κείμενα και λέξεις",
         "👩 🚀 ok",
         "don’t “quote” — x",
+        "Слово λόγος и слово լույս",
+        "מִּקְדָּשׁ בְּרֵאשִׁ֖ית",
+        "ที่นี่ น้ำ",
+        "བོད་སྐད",
     ],
 )
 def test_ordinary_texts_of_other_languages_stay_readable(text: str) -> None:

@@ -25,7 +25,7 @@ def attach(server: Server) -> None:
 
     if find_spec("sqlalchemy") is None:  # before a client connects, whose calls would all fail
         raise UsageError('fastrpc.tools.knowledge needs SQLAlchemy: pip install "fastrpc-mcp[knowledge]"')
-    from . import _document_resources, _models, _prompts, _resources, _settings, _watching
+    from . import _document_resources, _models, _personal, _prompts, _resources, _settings, _watching
 
     names = _settings.NAMES.read()
     if names not in ("dotted", "underscore"):
@@ -41,3 +41,4 @@ def attach(server: Server) -> None:
     actions.attach(server)
     _watching.attach(server)
     _models.attach(server)
+    server.page_sources["knowledge"] = _personal.Personal

@@ -194,19 +194,9 @@ def extract(
     offset: Annotated[int, Meta(ge=0), "Characters of the first page to leave out"] = 0,
 ) -> ExtractedText:
     """Read a document's text by page, as much as fits in one answer; the answer says how to go on."""
-    store, document = _store.current_documents(), _ready(ctx, id)
+    document = _ready(ctx, id)
     first, last = _range(pages, document.pages)
-    found = store.text(document, first, last, BUDGET + offset, as_markdown=format == "markdown")
-    shown, left, reached, next_offset = [], BUDGET, first, 0
-    for number, text in found:
-        start = offset if number == first else 0
-        part = text[start : start + left]
-        shown.append(PageText(page=number, text=part))
-        left -= len(part)
-        is_cut = start + len(part) < len(text)
-        reached, next_offset = (number, start + len(part)) if is_cut else (number + 1, 0)
-        if left <= 0:
-            break
+    shown, reached, next_offset = part_of(document, first, last, offset, as_markdown=format == "markdown")
     next_pages = "" if reached > last else f"{reached}-{last}"
     whole = "\n\n".join(f"[page {each['page']} of {document.pages}]\n{each['text']}" for each in shown)
     text = _enclosed(whole, document.name)
@@ -219,6 +209,25 @@ def extract(
     )
 
 
+def part_of(
+    document: Document, first: int, last: int, offset: int = 0, *, as_markdown: bool = False
+) -> tuple[list[PageText], int, int]:
+    """Return pages of a document, without the first `offset` characters, as much as fits in one answer; and
+    the page and the offset that follow, a page after `last` if nothing is left."""
+    found = _store.current_documents().text(document, first, last, BUDGET + offset, as_markdown=as_markdown)
+    shown, left, reached, next_offset = [], BUDGET, first, 0
+    for number, text in found:
+        start = offset if number == first else 0
+        part = text[start : start + left]
+        shown.append(PageText(page=number, text=part))
+        left -= len(part)
+        is_cut = start + len(part) < len(text)
+        reached, next_offset = (number, start + len(part)) if is_cut else (number + 1, 0)
+        if left <= 0:
+            break
+    return shown, reached, next_offset
+
+
 @tool(name="document.query", effect="read", run="thread")
 def query(
     ctx: Context,
@@ -228,20 +237,12 @@ def query(
     limit: Annotated[int, Meta(ge=1, le=50)] = LIMIT,
 ) -> FoundPassages:
     """Search documents; the answer is passages with their document and page, best first."""
-    from ._search import question
-
     memory.check_tags(tags)
     if len(ids) > MOST_IDS:
         raise ToolError(f"ids: expected at most {MOST_IDS}, got {len(ids)}.")
     for at, each in enumerate(ids):
         memory.check_text(f"ids[{at}]", each)
-    store, reader, asked = _store.current_documents(), _readers.reader_of(ctx), question.read(query)
-    meaning, note = _models.meaning_of(asked.said)
-    kept, notes = memory.folded_tags(tags), [note]
-    found = store.search(reader, asked, ids, kept, limit, meaning)
-    if not found and (like := store.nearest(reader, asked)):
-        found = store.search(reader, question.instead(asked, list(like.values())), ids, kept, limit)
-        notes += memory.nearest_notes("passage", like) if found else []
+    found, notes = find(_readers.reader_of(ctx), query, ids, memory.folded_tags(tags), limit)
     parts = [_found_line(each) for each in found]
     head = f"Found {len(found)} {'passage' if len(found) == 1 else 'passages'}"
     text = f"{head}:\n{_enclosed(chr(10).join(parts), 'documents')}" if found else f"{head}."
@@ -253,6 +254,22 @@ def query(
         for each in found
     ]  # fmt: skip
     return noted(text, FoundPassages(count=len(found), passages=shown), notes)
+
+
+def find(
+    reader: Reader, query: str, ids: list[str], tags: list[str], limit: int
+) -> tuple[list[FoundPassage], list[str]]:
+    """Return the passages that answer a query, best first, and notes: sentences, which may be empty."""
+    from ._search import question
+
+    store, asked = _store.current_documents(), question.read(query)
+    meaning, note = _models.meaning_of(asked.said)
+    notes = [note]
+    found = store.search(reader, asked, ids, tags, limit, meaning)
+    if not found and (like := store.nearest(reader, asked)):
+        found = store.search(reader, question.instead(asked, list(like.values())), ids, tags, limit)
+        notes += memory.nearest_notes("passage", like) if found else []
+    return found, notes
 
 
 @tool(name="document.list", effect="read", run="thread")

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Annotated, Literal
 
-    from ._store.entries import Entry
+    from ._store.entries import Entry, Reader
 else:
     from fastrpc.typing_forms import Annotated, Literal
 
@@ -81,20 +81,24 @@ def search(
     limit: Annotated[int | None, Meta(ge=1, le=100)] = None,
 ) -> Found:
     """Search user and agent memory by natural-language query."""
-    from ._search import question
-
-    reader, store = _readers.reader_of(ctx), _store.current()
-    asked = question.read(query)
-    meaning, note = _models.meaning_of(asked.said)
-    notes = [note]
-    found = store.search(reader, asked, scope or "all", limit or LIMIT, meaning)
-    if not found and (like := store.nearest(reader, asked, scope or "all")):
-        other = question.instead(asked, list(like.values()))
-        found = store.search(reader, other, scope or "all", limit or LIMIT)
-        notes += nearest_notes("entry", like) if found else []
+    found, notes = find(_readers.reader_of(ctx), query, scope or "all", limit or LIMIT)
     entries = "entry" if len(found) == 1 else "entries"
     lines = [f"Found {len(found)} {entries}{':' if found else '.'}", *map(line, found)]
     return noted("\n".join(lines), Found(count=len(found), entries=[shown(each) for each in found]), notes)
+
+
+def find(reader: Reader, query: str, scope: str, limit: int) -> tuple[list[Entry], list[str]]:
+    """Return the entries that answer a query, best first, and notes: sentences, which may be empty."""
+    from ._search import question
+
+    store, asked = _store.current(), question.read(query)
+    meaning, note = _models.meaning_of(asked.said)
+    notes = [note]
+    found = store.search(reader, asked, scope, limit, meaning)
+    if not found and (like := store.nearest(reader, asked, scope)):
+        found = store.search(reader, question.instead(asked, list(like.values())), scope, limit)
+        notes += nearest_notes("entry", like) if found else []
+    return found, notes
 
 
 @tool(name="memory.write", effect="write", run="thread")

@@ -208,7 +208,7 @@ def _write(found: Workflow, starter: dict[str, Any]) -> tuple[bool, str]:
     secret, is_made = "", False
     try:
         if trigger["type"] == "cron":
-            _engine()  # without the engine, schedules do not work
+            running_engine()  # without the engine, schedules do not work
             triggers.check_cron(trigger)
         elif trigger["type"] == "webhook":
             secret, is_made = triggers.secret_for(trigger, "" if before is None else before.secret)
@@ -224,7 +224,7 @@ def _write(found: Workflow, starter: dict[str, Any]) -> tuple[bool, str]:
         engine.note_triggers()
     # After the definition, which contains the schedule: if this fails, `Engine.catch_up` repairs it.
     if trigger["type"] == "cron":
-        _engine().schedule(owner, found.id, trigger)
+        running_engine().schedule(owner, found.id, trigger)
     else:
         _unschedule(owner, before)
     return is_new, secret if is_made else ""
@@ -244,7 +244,7 @@ def _watched(ctx: Context, trigger: dict[str, str]) -> str:
 def _unschedule(owner: str, kept: Kept | None) -> None:
     """Stop beginning runs of an existing workflow by its schedule."""
     if kept is not None and (was := json.loads(kept.definition))["trigger"]["type"] == "cron":
-        _engine().unschedule(owner, was["id"])
+        running_engine().unschedule(owner, was["id"])
 
 
 def _starter(ctx: Context) -> dict[str, Any]:
@@ -294,13 +294,13 @@ async def trigger(
 
     def start() -> None:
         with changing:
-            if task is not None and (task.is_cancelled or _engine().run(owner, run, 1) is not None):
+            if task is not None and (task.is_cancelled or running_engine().run(owner, run, 1) is not None):
                 return  # another process has begun it
-            _engine().start(run, _workflow(_definition(ctx, id)), starter, input or {})
+            running_engine().start(run, _workflow(_definition(ctx, id)), starter, input or {})
 
     def end() -> None:
         with changing:
-            _engine().cancel(owner, run)
+            running_engine().cancel(owner, run)
 
     # A client with a model may have to call again; a task that another process takes over has the same run.
     run = ctx.once("run", lambda: engine.new_id(id, "" if task is None else task.id))
@@ -337,7 +337,7 @@ def list_runs(
     limit: Annotated[int, Meta(ge=1, le=100)] = 20,
 ) -> ListedRuns:
     """List runs of workflows, the newest first."""
-    found = _engine().runs(_readers.reader_of(ctx).owner, id, state, limit)
+    found = running_engine().runs(_readers.reader_of(ctx).owner, id, state, limit)
     runs = [_listed_run(each) for each in found]
     lines = [f"{len(runs)} run{'' if len(runs) == 1 else 's'}{':' if runs else '.'}"]
     lines += [f"{each['id']}  {each['state']}  {each['started']}" for each in runs]
@@ -354,7 +354,7 @@ def read_run(ctx: Context, run_id: str) -> Run:
 @tool(name="workflow.cancel", effect="write", run="thread")
 def cancel(ctx: Context, run_id: str) -> CancelledRun:
     """Cancel a run of a workflow."""
-    done = _engine().cancel(_readers.reader_of(ctx).owner, run_id)
+    done = running_engine().cancel(_readers.reader_of(ctx).owner, run_id)
     if done is None:
         raise _unknown_run(run_id)
     text = f"Cancelled {run_id}." if done else f"{run_id} has ended."
@@ -437,7 +437,8 @@ def _stamp(reader: Reader, id: str) -> object:
     return workflows.stamp(_store.current().database, reader.owner, id)
 
 
-def _engine() -> Any:
+def running_engine() -> Any:
+    """Return this process's engine of workflows. Raises ToolError."""
     from ._workflows import engine
 
     try:
@@ -465,7 +466,7 @@ def _workflow(text: str) -> Workflow:
 
 
 def _run_of(owner: str, id: str) -> Run:
-    found = _engine().run(owner, id, MOST_STEPS_SHOWN)
+    found = running_engine().run(owner, id, MOST_STEPS_SHOWN)
     if found is None:
         raise _unknown_run(id)
     steps = [

@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from unicodedata import name as name_in_unicode
 
 from fastrpc.dashboard.access import APPROVER
 from fastrpc.dashboard.view import Page, PageRoute
 from fastrpc.guard.approvals.binding import indented
-from fastrpc.guard.approvals.display import visible_name, written
+from fastrpc.guard.approvals.display import ESCAPE, visible_name, written
 from fastrpc.guard.approvals.store import (
     DASHBOARD,
     STATES,
@@ -25,6 +26,7 @@ from fastrpc.guard.approvals.store import (
     ApprovalError,
     why_not_approved_by,
 )
+from fastrpc.guard.policy import risks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +36,34 @@ if TYPE_CHECKING:
 
     from fastrpc.dashboard.view import PageView
 
+ESCAPED = "It has characters that are written as escapes, so its parts are not marked."
+NOT_UNDERSTOOD = "The guard's shell parser does not understand all of it, so its parts are not marked."
 ON_A_PAGE = 25
 LONGEST_IN_LIST = 1500
 """Characters of arguments that the list shows."""
 HOUR_SECONDS, MANY = 3600.0, 1_000_000
 DECIDED = tuple(state for state in STATES if state != WAITING)
+
+
+COMMAND_NAMES = frozenset(("bash", "cmd", "command", "command_line", "commandline", "script", "sh", "shell"))
+"""Arguments with these names are read as command lines of a shell."""
+MOST_NAMED = 20
+"""Characters that are named below the arguments."""
+KINDS = ("program", "option", "path", "redirection", "operator")
+"""The parts of a command that are listed below it."""
+WORDS = (*KINDS, ESCAPED, NOT_UNDERSTOOD)
+"""What the templates look up in the visitor's language, besides their own texts."""
+
+
+@dataclass(frozen=True)
+class ShownCommand:
+    """An argument that is a command line: its pieces with their kinds, "" for spaces, or `why` they are not
+    marked; by kind what it consists of, as bash reads it."""
+
+    argument: str
+    pieces: list[tuple[str, str]]
+    found: dict[str, list[str]]
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +118,32 @@ class ShownApproval:
         return [(name, written(value)) for name, value in known.items() if not _is_typed(value)]
 
     @cached_property
+    def commands(self) -> list[ShownCommand]:
+        """The arguments that are command lines of a shell, with their parts."""
+        found = json.loads(self.approval.arguments)
+        known = found if isinstance(found, dict) else {}
+        return [
+            shown_command(key, line)
+            for key, line in known.items()
+            if key.casefold() in COMMAND_NAMES and isinstance(line, str)
+        ]
+
+    @cached_property
+    def named(self) -> list[tuple[str, str]]:
+        """The characters that are written as escapes, each once, with their names in Unicode."""
+        texts = [self.arguments, self.others, *map(self.name_of, ("name", "caller", "reason"))]
+        return names_of_escapes(" ".join(texts))
+
+    @property
+    def is_critical(self) -> bool:
+        return risks.is_critical(self.approval.risk)
+
+    @property
+    def approvers(self) -> list[str]:
+        """Who may approve it, if the policy names them."""
+        return self.approval.approvers.split("\n") if self.approval.approvers else []
+
+    @cached_property
     def changes(self) -> list[tuple[str, str, str]]:
         """The arguments that the approver has changed: name, before, after."""
         if self.approval.edited_arguments is None:
@@ -104,6 +155,46 @@ def _is_typed(tree: Any) -> bool:
     if isinstance(tree, dict):
         return "$type" in tree or "$object" in tree or any(map(_is_typed, tree.values()))
     return isinstance(tree, list) and any(map(_is_typed, tree))
+
+
+def shown_command(argument: str, line: str) -> ShownCommand:
+    """Return a command line with its parts marked, if nothing in it deceives and the guard understands it."""
+    from fastrpc.guard.shell.highlight import highlighted
+
+    if visible_name(line) != json.dumps(line, ensure_ascii=False)[1:-1]:
+        return ShownCommand(argument, [], {}, ESCAPED)
+    parts = highlighted(line)
+    if parts is None:
+        return ShownCommand(argument, [], {}, NOT_UNDERSTOOD)
+    pieces: list[tuple[str, str]] = []
+    found: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    at = 0
+    for part in parts:
+        pieces += [("", line[at : part.start]), (part.kind, line[part.start : part.end])]
+        at = part.end
+        if part.kind in found and part.text not in (*found[part.kind], "\n"):
+            found[part.kind].append(part.text)
+    return ShownCommand(
+        argument, [*pieces, ("", line[at:])], {kind: texts for kind, texts in found.items() if texts}
+    )
+
+
+def names_of_escapes(text: str) -> list[tuple[str, str]]:
+    """Return the escaped characters of a JSON text, each once, with their names."""
+    found: dict[str, str] = {}
+    high = ""
+    for each in ESCAPE.finditer(text):
+        escape = each[0]
+        if not escape.startswith("\\u"):
+            high = ""
+            continue
+        if high and "dc00" <= escape[2:].lower() <= "dfff":
+            found.pop(high, None)
+            escape = high + escape
+        high = escape if "d800" <= escape[2:].lower() <= "dbff" and len(escape) == 6 else ""
+        character = json.loads(f'"{escape}"')
+        found[escape] = name_in_unicode(character, f"U+{ord(character):04X}")
+    return list(found.items())[:MOST_NAMED]
 
 
 def differences(approval: Approval, edited: dict[str, Any]) -> list[tuple[str, str, str]]:

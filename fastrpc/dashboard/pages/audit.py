@@ -187,6 +187,7 @@ PAGES = [
             PageRoute("GET", "/audit/{id}", one),
         ],
         title="Audit log",
-        order=60,
+        order=30,
+        is_there=lambda sources: sources.log is not None,
     )
 ]

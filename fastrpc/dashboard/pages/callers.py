@@ -305,6 +305,6 @@ PAGES = [
             PageRoute("POST", "/callers/tokens/{id}/revoke", revoke, ADMINISTRATOR),
         ],
         title="Callers",
-        order=30,
+        order=20,
     )
 ]

@@ -60,7 +60,7 @@ PAGES = [
     Page(
         [PageRoute("GET", "/calls", calls), PageRoute("POST", "/calls/{id}/cancel", cancel, APPROVER)],
         title="In flight",
-        order=30,
+        order=10,
         is_there=lambda sources: sources.serving is not None,
     )
 ]

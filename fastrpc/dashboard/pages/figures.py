@@ -242,6 +242,7 @@ PAGES = [
             PageRoute("GET", "/figures/{id}.svg", chart),
         ],
         title="Figures",
-        order=70,
+        order=31,
+        is_there=lambda sources: sources.log is not None,
     )
 ]

@@ -225,7 +225,7 @@ PAGES = [
             PageRoute("POST", "/policy/save", save, ADMINISTRATOR),
         ],
         title="Policy",
-        order=31,
+        order=21,
         is_there=lambda sources: sources.policy is not None,
     )
 ]

@@ -246,7 +246,7 @@ PAGES = [
             PageRoute("POST", "/own-calls/{id}/cancel", end, APPROVER),
         ],
         title="Servers",
-        order=32,
+        order=12,
         is_there=lambda sources: sources.serving is not None,
     )
 ]

@@ -86,7 +86,7 @@ PAGES = [
     Page(
         [PageRoute("GET", "/tasks", tasks), PageRoute("POST", "/tasks/{id}/cancel", cancel, APPROVER)],
         title="Tasks",
-        order=31,
+        order=11,
         is_there=lambda sources: sources.tasks is not None,
     )
 ]

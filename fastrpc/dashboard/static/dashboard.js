@@ -53,7 +53,19 @@ function showCount(alerts) {
   waiting = count;
 }
 
+// The browser asks for permission only after a click.
+function offerNotifications() {
+  const button = document.querySelector("[data-notify]");
+  if (!button || window.Notification?.permission !== "default") return;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await Notification.requestPermission();
+    button.hidden = window.Notification.permission !== "default";
+  });
+}
+
 takeCode();
+offerNotifications();
 window.addEventListener("hashchange", takeCode); // a link that is opened where the form is open already
 showCount(false);
 countDown();

@@ -8,8 +8,11 @@ A caller chooses the characters, and may try to hide what would run. JSON escape
   except those of double width; a word of letters that look Latin, in a text with Latin ones; letters of
   rarely used scripts, and Latin letters of no language; digits of other scripts beside Latin letters; signs
   that ordinary texts do not contain; and, in a text that may be code, every sign that is not ASCII;
-* accents that are separate from their letter; right-to-left letters beside Latin ones, which a terminal would
-  reorder; and runs of spaces, which push the following text out of sight.
+* letters of scripts that look alike (Cyrillic, Greek, Armenian) in one word: those of the rarer script;
+* accents that are separate from their letter, that strike it through or enclose it, of rarely used scripts,
+  and every one after the fourth of a letter, which would cover other lines;
+* right-to-left letters beside Latin ones, which a terminal would reorder; and runs of spaces, which push the
+  following text out of sight.
 
 Two different texts look different. Secrets are masked by `fastrpc.guard.shell.masking`, which hides nothing
 that runs. Nothing is truncated here: code that shows only a part states that.
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 from unicodedata import bidirectional, category, east_asian_width, name, normalize
@@ -57,6 +61,12 @@ LATIN_LOOK = frozenset(
     "\u097d\u0b20\u0d20\u101d\u10e7\u10ff\u1200\u12d0"
 )
 """Letters of everyday scripts that look like Latin ones, or a sign or digit of ASCII."""
+ALIKE_SCRIPTS = frozenset(("CYRILLIC", "GREEK", "ARMENIAN"))
+"""Scripts with letters that look like each other's. Words with Latin letters have a rule for all scripts."""
+STRIKING = frozenset("\u0334\u0335\u0336\u0337\u0338\u20d2\u20d3\u20d8\u20d9\u20da\u20e5\u20e6\u20ea\u20eb")
+"""Marks that strike their letter through."""
+MOST_MARKS = 4
+"""Marks of a letter: no language has more, and many cover the lines above and below."""
 RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 SIGNS_LIKE = frozenset(
     "\u2010\u2011\u2012\u2013\u2212\u2044\u2215\u2216\u2223\u2236\u037e\u02d0\u05c3\u0589\ua789"
@@ -215,14 +225,35 @@ def _plain_words(text: str, bare: str, has_latin: bool) -> str:
     text = BEYOND_ASCII.sub(lambda run: _beside_wide_letters(run[0]), text)
     if has_latin or all(map(_looks_latin, WORD.findall(bare))):
         text = ESCAPE_OR_WORD.sub(lambda found: _plain_word(found[0]), text)
-    base, found = "", []
+    if len(ALIKE_SCRIPTS & {_script(each) for each in set(text) if each > "~"}) > 1:
+        text = ESCAPE_OR_WORD.sub(lambda found: _of_one_script(found[0]), text)
+    base, marks, found = "", 0, []
     for each in text:
-        if each > "~" and category(each)[0] == "M" and (base < "\x80" or category(base)[0] not in "LM"):
-            found.append(_escaped(each))  # a mark on a sign, or on a letter of ASCII
+        if each > "~" and category(each)[0] == "M":
+            marks += 1
+            is_on_letter = base >= "\x80" and category(base)[0] == "L"
+            is_shown = is_on_letter and marks <= MOST_MARKS and _is_common_mark(each)
+            found.append(each if is_shown else _escaped(each))
         else:
             found.append(each)
-            base = each
+            base, marks = each, 0
     return "".join(found)
+
+
+def _is_common_mark(mark: str) -> bool:
+    """Whether a mark is of a script in everyday use, and leaves its letter to be seen."""
+    return mark not in STRIKING and category(mark) != "Me" and _script(mark) in (*SCRIPTS, "COMBINING")
+
+
+def _of_one_script(word: str) -> str:
+    """Return a word of letters of scripts that look alike, with those of the rarer scripts escaped."""
+    counts = Counter(_script(each) for each in word if each > "~" and each.isalpha())
+    if len(counts.keys() & ALIKE_SCRIPTS) < 2:
+        return word
+    own = max(counts, key=lambda script: counts[script])
+    return "".join(
+        _escaped(each) if each > "~" and _script(each) in ALIKE_SCRIPTS - {own} else each for each in word
+    )
 
 
 def _beside_wide_letters(run: str) -> str:

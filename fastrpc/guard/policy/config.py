@@ -28,6 +28,7 @@ from fastrpc.guard.policy import budgets, risks, sections
 from fastrpc.guard.policy.approval_config import ApprovalConfig
 from fastrpc.guard.policy.audit_section import AuditConfig
 from fastrpc.guard.policy.budgets import Budget
+from fastrpc.guard.policy.dashboard_config import DashboardConfig
 from fastrpc.guard.policy.patterns import Patterns
 from fastrpc.guard.policy.references import References
 from fastrpc.guard.policy.sections import Section
@@ -135,11 +136,13 @@ class GuardConfig:
         self.expose = Grant(root.table("expose"))
         self.classes = {name: Grant(each) for name, each in root.named_sections("classes")}
         self.callers = {name: Grant(each) for name, each in root.named_sections("callers")}
-        self.claims = [_claim_rule(each) for each in root.list_of_sections("claims")]
+        rules = root.list_of_sections("claims")
+        self.claims = [_rule_about_claims(each, "class", sections.name) for each in rules]
         self.risks: list[tuple[Patterns, str]] = _by_name(root.table("risk"), sections.one_of(*risks.LEVELS))
         self.rules = [RuleConfig(each, number) for number, each in enumerate(root.list_of_sections("rules"))]
         self.approvals = ApprovalConfig(root.table("approvals"), references)
         self.audit = AuditConfig(root, references)
+        self.dashboard = DashboardConfig(root.table("dashboard"), references, _rule_about_claims)
         self.database: str = root.take("database", _database(references), "")
         self.tokens: list[tuple[str, str]] = root.take("tokens", _tokens(references)) or []
         self.transports: dict[str, bool] = {}
@@ -194,11 +197,12 @@ def _tool_rates(value: Any) -> list[tuple[Patterns, Rate]]:
     return [(Patterns([glob]), Rate(rate)) for glob, rate in value.items()]
 
 
-def _claim_rule(section: Section) -> ClaimRule:
+def _rule_about_claims(section: Section, key: str, outcome: Callable[[Any], str]) -> ClaimRule:
+    """Return a rule about claims, whose outcome, such as a class, is the value of `key`."""
     issuer: str = section.take("issuer", sections.text, "")
     path: tuple[str, ...] = section.needed("claim", claims.path)
     found = {name: section.take(name, test) for name, test in CLAIM_TESTS.items()}
-    caller_class: str = section.needed("class", sections.name)
+    caller_class: str = section.needed(key, outcome)
     section.end()
     given = [name for name, test in found.items() if test is not None]
     if len(given) != 1:

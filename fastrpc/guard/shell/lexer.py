@@ -48,14 +48,35 @@ class Word(NamedTuple):
 
 Command = list[Word]
 """A simple command: its first word is the program."""
+WORD, PROGRAM, OPERATORS, REDIRECTS, COMMENT = "word", "program", "operator", "redirection", "comment"
+
+
+class Part(NamedTuple):
+    """A part of a line, from `start` to `end`: of which kind, and its value in bash."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
 
 
 def read(line: str) -> list[Command] | None:
     """Return the commands of a line in their order, at least one; None if it is not understood."""
+    reader = _reader_of(line)
+    return None if reader is None else reader.commands
+
+
+def parts(line: str) -> list[Part] | None:
+    """Return what a line consists of, besides spaces, in its order; None if it is not understood."""
+    reader = _reader_of(line)
+    return None if reader is None else reader.parts
+
+
+def _reader_of(line: str) -> _CommandReader | None:
     if len(line) > LONGEST_LINE or not _is_plain(line):
         return None
     reader = _CommandReader(line)
-    return reader.commands if reader.read() else None
+    return reader if reader.read() else None
 
 
 def _is_plain(line: str) -> bool:
@@ -71,6 +92,7 @@ class _CommandReader:
         self.at = 0
         self.commands: list[Command] = []
         self.command: Command = []
+        self.parts: list[Part] = []
         self.is_joined = False
         """Whether the last operator must be followed by a command."""
 
@@ -84,17 +106,21 @@ class _CommandReader:
                 known = self.operator()
             elif first == "#":
                 end = line.find("\n", self.at)
-                self.at = end if end >= 0 else len(line)
+                self.pass_to(end if end >= 0 else len(line), COMMENT)
             else:
                 known = (first in "12>" and self.redirection()) or self.word()
         self.end_command()
         return known and bool(self.commands) and not self.is_joined and len(self.commands) <= MOST_COMMANDS
 
+    def pass_to(self, end: int, kind: str) -> None:
+        self.parts.append(Part(kind, self.at, end, self.line[self.at : end]))
+        self.at = end
+
     def operator(self) -> bool:
         found = OPERATOR.match(self.line, self.at)
         if found is None or not (self.command or found[0] == "\n"):
             return False
-        self.at = found.end()
+        self.pass_to(found.end(), OPERATORS)
         if self.command:
             self.end_command()
             self.is_joined = found[0] not in (";", "\n")
@@ -109,7 +135,7 @@ class _CommandReader:
         found = REDIRECTION.match(self.line, self.at)
         if found is None or not self.command:
             return False
-        self.at = found.end()
+        self.pass_to(found.end(), REDIRECTS)
         return True
 
     def word(self) -> bool:
@@ -129,6 +155,7 @@ class _CommandReader:
             return False
         if not self.command and (is_pattern or not _is_program(text)):
             return False
+        self.parts.append(Part(WORD if self.command else PROGRAM, start, self.at, text))
         self.command.append(Word(self.line[start : self.at], text, is_pattern))
         self.is_joined = False
         return True

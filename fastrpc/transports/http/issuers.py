@@ -153,7 +153,7 @@ class Issuer(SigningKeys):
         self._authority = checked_address(address)
 
     async def _locate(self, client: Any) -> list[Any]:
-        for address in _metadata_addresses(self.address):
+        for address in metadata_addresses(self.address):
             metadata = await document(client, address)
             if metadata is None:
                 continue
@@ -171,7 +171,7 @@ class Issuer(SigningKeys):
         raise Unavailable("it has no metadata")
 
 
-def _metadata_addresses(issuer: str) -> list[str]:
+def metadata_addresses(issuer: str) -> list[str]:
     """Return the possible URLs of an issuer's metadata, in order (MCP 2025-11-25, authorization)."""
     scheme, _, rest = issuer.rstrip("/").partition("://")
     authority, slash, path = rest.partition("/")

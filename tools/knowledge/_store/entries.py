@@ -66,6 +66,19 @@ class Reader:
         return {"", self.caller_class} if scope == ALL else {self.class_in(scope)}
 
 
+class EveryClass(Reader):
+    """A person, who reads what their callers of all classes have stored."""
+
+    __slots__ = ("_classes",)
+
+    def __init__(self, owner: str, classes: set[str]) -> None:
+        super().__init__(owner, "")
+        self._classes = classes
+
+    def classes_in(self, scope: str) -> set[str]:
+        return {"", *self._classes} if scope == ALL else super().classes_in(scope)
+
+
 class Entry:
     """An entry as it was written."""
 

@@ -250,18 +250,21 @@ class Engine:
         for name in scheduled:
             self._dbos.delete_schedule(name)
 
-    def runs(self, owner: str, workflow: str, state: str, limit: int) -> list[dict[str, Any]]:
-        """Return an owner's runs, the newest first, without their results; only those of one workflow, or in
-        one state, if these are not empty."""
+    def runs(
+        self, owner: str, workflow: str, state: str, limit: int, offset: int = 0
+    ) -> list[dict[str, Any]]:
+        """Return an owner's runs after the first `offset`, the newest first, without their results; only
+        those of one workflow, or in one state, if these are not empty."""
         found = self._dbos.list_workflows(
             user=owner, workflow_id_prefix=f"{workflow}:" if workflow else None, limit=limit, sort_desc=True,
-            status=[name for name, of in STATES.items() if of == state] if state else None,
+            offset=offset, status=[name for name, of in STATES.items() if of == state] if state else None,
             load_input=False, load_output=False,
         )  # fmt: skip
         return [_head(each) for each in found]
 
     def run(self, owner: str, id: str, most_steps: int) -> dict[str, Any] | None:
-        """Return a run with its last steps; None if the owner has none with this id."""
+        """Return a run with its last steps, and the definition that it follows; None if the owner has none
+        with this id."""
         found = self._dbos.list_workflows(workflow_ids=[id], user=owner)
         if not found:
             return None
@@ -270,7 +273,8 @@ class Engine:
         if head["state"] == "running" and steps and steps[-1]["state"] == "waiting":
             head["state"] = "waiting"
         args = found[0].input["args"] if found[0].input else [{}, {}, {}]
-        return {**head, "input": args[2], "step_count": len(steps), "steps": steps[-most_steps:]}
+        more = {"definition": args[0], "input": args[2], "step_count": len(steps)}
+        return {**head, **more, "steps": steps[-most_steps:]}
 
     def cancel(self, owner: str, id: str) -> bool | None:
         """Cancel a run. False: it had ended. None: the owner has none with this id."""
