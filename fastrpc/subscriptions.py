@@ -46,7 +46,8 @@ class ListListener:
 
 def list_listeners(server: Any) -> list[ListListener]:
     """Return the clients that are notified when the list of resources has changed, here and where the server
-    is mounted. Call it on the thread that serves a connection."""
+    is mounted. Where several processes serve a session, each of them returns its client. Call it on the
+    thread that serves a connection."""
     from fastrpc.protocol.lifecycle import READY
 
     found = []

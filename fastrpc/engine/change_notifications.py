@@ -92,13 +92,11 @@ class ChangeNotifications:
 
     def list_changed(self, kind: str) -> None:
         """Notify the client, if it has a session or streams, that a list has changed. Thread-safe."""
-        session = self.session
-        if self.listening or (session.state != NEW and session.hears_changes):
+        if self.listening or self.session.state != NEW:
             self.outbound.post(lambda: self.runtime.features.list_changed(self, kind))
 
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify the client, if it has subscribed, that a resource has changed. Thread-safe. `rest`: other
         members of the notification's params."""
-        session = self.session
-        if self.listening or (session.subscriptions and session.hears_changes):
+        if self.listening or self.session.subscriptions:
             self.outbound.post(lambda: self.runtime.features.resource_updated(self, uri, rest))

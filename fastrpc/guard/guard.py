@@ -150,10 +150,7 @@ class Guard:
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
         self.policy = policy
         self._forget_entries()
-        if self._server is not None:
-            self._server.lists_changed(
-                lambda principal: before.get(principal) != self._visible(self.entry(principal))
-            )
+        self._lists_changed(lambda principal: before.get(principal) != self._visible(self.entry(principal)))
 
     def forget(self, principals: frozenset[str]) -> None:
         """Look these callers up again: their tokens have changed. Thread-safe."""
@@ -161,8 +158,14 @@ class Guard:
         for principal in principals:
             self._entries.pop(principal, None)
             self._gate.close_to(principal)
-        if self._server is not None and principals:
-            self._server.lists_changed(lambda principal: principal in principals)
+        if principals:
+            self._lists_changed(lambda principal: principal in principals)
+
+    def _lists_changed(self, concerns: Callable[[str], bool]) -> None:
+        """Notify the clients of this process: the guard of each process hears of the same changes."""
+        if self._server is not None:
+            for runtime in self._server._runtimes():
+                runtime.announcements.take_other_lists(concerns)
 
     # --- calls --------------------------------------------------------------------------------------------
 

@@ -76,7 +76,8 @@ class SessionState:
         self.first_request_id = 1
         """The id of the first of them: other processes that serve the session must use others."""
         self.hears_changes = True
-        """Whether this process notifies the client of changes: no other one does."""
+        """Whether this process notifies the client of changes of which all processes hear, and watches what
+        it has subscribed to: no other one does."""
         self.on_change: Callable[[], object] | None = None
         """Called when the client has set the log level, or changed its subscriptions."""
         self.offered: dict[str, Any] = {}

@@ -25,6 +25,7 @@ from time import monotonic, time
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.errors import FastrpcError, HeaderMismatch, InternalError, ToolError
+from fastrpc.mounting import places_of
 from fastrpc.proxy.entries import contents_of, tool_result_of
 from fastrpc.proxy.features import CHANGES, UpstreamFeatures
 from fastrpc.proxy.hop import (
@@ -391,7 +392,7 @@ class UpstreamServer:
             if context is not None:
                 elicited(context, params)
         elif method == "notifications/resources/updated":
-            self._server.resource_updated(str(params.get("uri")), with_carried_meta(params))
+            self._resource_updated(str(params.get("uri")), with_carried_meta(params))
         elif method in CHANGES:
             self.features.list_changed(method)
         elif method not in OWN_NOTIFICATIONS:
@@ -399,7 +400,18 @@ class UpstreamServer:
                 pass_on(context, method, params)
             else:
                 for runtime in self._server._runtimes():
-                    runtime.announcements.notify(method, with_carried_meta(params))
+                    runtime.announcements.notify(
+                        method, with_carried_meta(params), is_heard_by_all=not self.target.starts
+                    )
+
+    def _resource_updated(self, uri: str, rest: dict[str, Any]) -> None:
+        """Notify subscribed clients. Each process that serves them has a connection to an upstream at a URL,
+        and hears this itself; of an upstream that was started here no other one does."""
+        if self.target.starts:
+            self._server.resource_updated(uri, rest)
+        else:
+            for runtime, shown in places_of(self._server, uri):
+                runtime.announcements.take("resource_updated", shown, rest)
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
         """Pass a notification of a client on, if there is a connection, and MCP does not know it."""

@@ -17,11 +17,19 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
+from fastrpc.compat.sdk2.subscription_events import (
+    InMemorySubscriptionBus,
+    ResourceUpdated,
+    SubscriptionBus,
+    listen_to,
+)
 from fastrpc.signed_texts import TextKeys
+from fastrpc.subscriptions import list_listeners
 from fastrpc.transports.http import session_seals
 from fastrpc.transports.http.session_ids import worker_of
 from fastrpc.transports.http.session_sharing import SessionSharing
 from fastrpc.transports.http.sessions import HttpSession, Sessions
+from fastrpc.transports.http.streams import Reader
 
 KEYS = TextKeys((b"k" * 32,), are_shared=True)
 ALICE = "alice"
@@ -76,6 +84,12 @@ class Worker:
     def set_level(self, id: str, level: str) -> None:
         assert self.ask(id, "logging/setLevel", level=level) == {}
 
+    def listen(self, id: str) -> Reader:
+        """Open the standalone stream of a session here."""
+        reader = self.session(id).listen(None)
+        assert reader is not None
+        return reader
+
     def state(self, id: str) -> tuple[str | None, set[str]] | None:
         """Return the log level and the subscriptions of a session; None if it is not here."""
         session = self.sessions.find(id, ALICE)
@@ -120,9 +134,29 @@ class Workers:
                 on_taken()
 
     def carry_all(self) -> None:
+        """Carry all frames, with those that are sent because of them."""
         while any(self.between.values()):
             for sender, to in self.between:
                 self.carry(self.all[sender], self.all[to])
+
+    def announce_from(self, sender: Worker) -> None:
+        """Have all others take what a worker announces, as its router does."""
+
+        def carry(announcement: bytes) -> None:
+            for each in self.all:
+                if each is not sender:
+                    each.server.runtime.announcements.take(*json.loads(announcement))
+
+        sender.server.runtime.announcements.carriers.append(carry)
+
+    async def heard(self, reader: Reader) -> list[Any]:
+        """Return the messages that have come to a stream, as the name of the method or the URI."""
+        for _ in range(3):
+            await asyncio.sleep(0)  # several changes of a list in one turn of the loop are one
+        self.carry_all()
+        lines = (reader.take() or b"").decode().splitlines()
+        found = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+        return [each.get("params", {}).get("uri", each["method"]) for each in found]
 
     def close(self) -> None:
         for worker in self.all:
@@ -264,3 +298,96 @@ def test_a_change_of_a_session_has_only_its_owner_adopt_it() -> None:
         assert len(workers.sent) <= 4 * len(workers.all)
 
     among(8, act)
+
+
+# --- what a client is notified of -------------------------------------------------------------------------
+
+
+async def each_has(workers: Workers) -> tuple[str, Reader]:
+    """Begin a session that all workers serve and whose client has subscribed; return its id and stream."""
+    id, owner, others = workers.begin()
+    owner.subscribe(id, ONE)
+    for other in others:
+        other.session(id)
+    workers.carry_all()
+    return id, owner.listen(id)
+
+
+LISTS = [f"notifications/{name}/list_changed" for name in ("tools", "resources", "prompts")]
+
+
+@pytest.mark.parametrize(
+    ("notify", "heard"),
+    [
+        (
+            lambda hearing: hearing.notify("notifications/own", {}, is_heard_by_all=True),
+            ["notifications/own"],
+        ),
+        (lambda hearing: hearing.take("resource_updated", ONE), [ONE]),
+        (lambda hearing: hearing.take("list_changed", "tool"), LISTS[:1]),
+        (lambda hearing: hearing.take_other_lists(lambda principal: principal == ALICE), LISTS[:2]),
+        (lambda hearing: hearing.missed(), [*LISTS[:2], ONE]),
+    ],
+    ids=["of an upstream", "a resource", "a list", "filters", "missed"],
+)
+def test_a_client_hears_once_of_what_all_workers_hear(notify: Any, heard: list[str]) -> None:
+    async def act(workers: Workers) -> None:
+        _, stream = await each_has(workers)
+        for worker in workers.all:
+            notify(worker.server.runtime.announcements)
+        assert sorted(await workers.heard(stream)) == sorted(heard)
+
+    among(3, act)
+
+
+@pytest.mark.parametrize(
+    ("notify", "heard"),
+    [
+        (
+            lambda server: server.runtime.announcements.notify(
+                "notifications/own", {}, is_heard_by_all=False
+            ),
+            ["notifications/own"],
+        ),
+        (lambda server: server.lists_changed(lambda principal: principal == ALICE), LISTS[:2]),
+        (lambda server: [each.notify() for each in list_listeners(server)], LISTS[1:2]),
+    ],
+    ids=["of an upstream", "filters", "the list of resources"],
+)
+@pytest.mark.parametrize("number", range(3))
+def test_a_client_hears_of_what_any_one_worker_hears(number: int, notify: Any, heard: list[str]) -> None:
+    async def act(workers: Workers) -> None:
+        _, stream = await each_has(workers)
+        notify(workers.all[number].server)
+        assert await workers.heard(stream) == heard
+
+    among(3, act)
+
+
+@pytest.mark.parametrize("is_of_one_process", [True, False])
+def test_a_client_hears_once_of_what_is_published_on_a_bus(is_of_one_process: bool) -> None:
+    class Everywhere(SubscriptionBus):
+        """A bus of several processes."""
+
+        def __init__(self) -> None:
+            self.listeners: list[Any] = []
+
+        def subscribe(self, listener: Any) -> Any:
+            self.listeners.append(listener)
+
+        async def publish(self, event: Any) -> None:
+            for each in self.listeners:
+                each(event)
+
+    async def act(workers: Workers) -> None:
+        _, stream = await each_has(workers)
+        everywhere = Everywhere()
+        buses = [InMemorySubscriptionBus() if is_of_one_process else everywhere for _ in workers.all]
+        for worker, bus in zip(workers.all, buses, strict=True):
+            listen_to(bus, worker.server)
+            workers.announce_from(worker)
+        for bus in buses[: None if is_of_one_process else 1]:
+            await bus.publish(ResourceUpdated(ONE))
+            assert await workers.heard(stream) == [ONE]
+
+    among(3, act)

@@ -163,7 +163,7 @@ class SessionWire:
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
-        if session.on_listener is not None:
+        if session.on_listener is not None and reader.stream is session.standalone:
             session.on_listener()
         await self._responses.send_stream(request, session, reader, listens=True)
 

@@ -209,9 +209,10 @@ class StoredSessions:
         if session.unsaved is not None:
             state = state.with_change(session.unsaved)
         learned = self._sharing.become(session, state).subscribed
-        for uri in learned:
-            if self._announcements.was_updated(uri):  # it has subscribed elsewhere a moment before
-                session.dispatcher.changes.resource_updated(uri)
+        if session.dispatcher.session.hears_changes:
+            for uri in learned:
+                if self._announcements.was_updated(uri):  # it has subscribed elsewhere a moment before
+                    session.dispatcher.changes.resource_updated(uri)
 
     def refuse(self, nonce: str) -> None:
         """The client has ended a session at another host."""
