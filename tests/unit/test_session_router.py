@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fastrpc import diagnostics
+from fastrpc import diagnostics, tracebacks
 from fastrpc.transports.http import session_router
 
 uvloop = pytest.importorskip("uvloop")
@@ -37,6 +38,36 @@ def test_a_response_for_a_worker_that_has_closed_the_socket_is_dropped(tmp_path:
         asyncio.run(asyncio.wait_for(run(), 60))
     finally:
         asyncio.set_event_loop_policy(None)
+
+
+def test_a_frame_that_cannot_be_handled_takes_no_other_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app: Any = SimpleNamespace(sessions=SimpleNamespace())
+    heard: list[int] = []
+    failures: list[str] = []
+    monkeypatch.setattr(tracebacks, "report", lambda what, error: failures.append(type(error).__name__))
+
+    def hear(change: str, number: int) -> None:
+        if number % 2:
+            raise RuntimeError("this one")
+        heard.append(number)
+
+    async def run() -> None:
+        routers = [session_router.SessionRouter(app, str(tmp_path), number, 2, hear) for number in range(2)]
+        for router in routers:
+            await router.begin()
+        routers[0]._share(b"no JSON")
+        for number in range(5):
+            routers[0]._share(b'["changed",%d]' % number)
+        while len(heard) < 3:
+            await asyncio.sleep(0.001)
+        for router in routers:
+            await router.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert heard == [0, 2, 4]
+    assert failures == ["JSONDecodeError", "RuntimeError", "RuntimeError"]
 
 
 def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(

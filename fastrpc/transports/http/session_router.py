@@ -18,7 +18,8 @@ from functools import partial
 
 from msgspec import msgpack
 
-from fastrpc import diagnostics
+from fastrpc import diagnostics, tracebacks
+from fastrpc.errors import FAILURES
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused
@@ -258,11 +259,17 @@ class SessionRouter:
     async def _take_frames(self, frame: Mapped, reader: asyncio.StreamReader) -> None:
         """Handle a frame of another worker and those after it. Raises IncompleteReadError at the end."""
         while True:
-            if frame["type"] == ANNOUNCED:
-                self._on_announcement(*json.loads(frame["announcement"]))
-            elif self._sharing is not None:
-                self._sharing.take(frame)
+            try:
+                self._take_one(frame)
+            except FAILURES as error:  # those after it concern others
+                tracebacks.report("a message of another worker could not be handled", error)
             frame = await _frame(reader)
+
+    def _take_one(self, frame: Mapped) -> None:
+        if frame["type"] == ANNOUNCED:
+            self._on_announcement(*json.loads(frame["announcement"]))
+        elif self._sharing is not None:
+            self._sharing.take(frame)
 
     def _address(self, number: int) -> str:
         return self._sockets.address(str(number))
