@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from fastrpc import Server
+from fastrpc._core.message import Message
 from fastrpc.compat.sdk2.subscription_events import (
     InMemorySubscriptionBus,
     ResourceUpdated,
@@ -25,9 +26,11 @@ from fastrpc.compat.sdk2.subscription_events import (
 )
 from fastrpc.signed_texts import TextKeys
 from fastrpc.subscriptions import list_listeners
-from fastrpc.transports.http import session_seals
+from fastrpc.transports.http import session_seals, session_sharing, sessions
+from fastrpc.transports.http.guard import Refused
 from fastrpc.transports.http.session_ids import worker_of
-from fastrpc.transports.http.session_sharing import SessionSharing
+from fastrpc.transports.http.session_sharing import FORWARDED, SessionSharing
+from fastrpc.transports.http.session_wire import SessionWire
 from fastrpc.transports.http.sessions import HttpSession, Sessions
 from fastrpc.transports.http.streams import Reader
 
@@ -182,12 +185,59 @@ def among(count: int, act: Callable[[Workers], object]) -> None:
 def test_an_ended_session_is_refused_by_a_worker_that_has_begun_none() -> None:
     def act(workers: Workers) -> None:
         id, owner, (other,) = workers.begin()
-        owner.sessions.end_for_client(owner.session(id))
+        owner.sessions.end_for_client(id, ALICE)
         workers.carry_all()
         for worker in (owner, other):
             assert worker.sessions.adopt(id, ALICE, asyncio.get_running_loop()) is None
 
     among(2, act)
+
+
+class Deletion:
+    """A DELETE of a session."""
+
+    principal = ALICE
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.status = 0
+
+    def header(self, name: bytes) -> str | None:
+        return self.id if name == b"mcp-session-id" else None
+
+    async def answer(self, status: int) -> None:
+        self.status = status
+
+    async def at(self, worker: Worker) -> int:
+        """Send it to a worker; return the status of the response."""
+        wire: Any = SessionWire(None, worker.sessions, None)  # type: ignore[arg-type]
+        try:
+            await wire.delete(self)
+        except Refused as error:
+            return error.status
+        return self.status
+
+
+def test_a_worker_that_does_not_have_a_session_ends_it_without_beginning_to_serve_it() -> None:
+    async def act(workers: Workers) -> None:
+        (id, *_), (another, *_) = workers.begin(), workers.begin()
+        _, other, third = workers.all
+        third.session(id)
+        other.sessions._per_caller = 1
+        other.session(another)  # it is idle: one more session would end it
+        workers.carry_all()
+        workers.sent.clear()
+        assert await Deletion(id).at(other) == 200
+        assert workers.sent == ["ended"] * 2
+        workers.carry_all()
+        for worker in workers.all:
+            assert worker.state(id) is None
+            assert worker.sessions.adopt(id, ALICE, asyncio.get_running_loop()) is None
+            assert await Deletion(id).at(worker) == 404
+        assert other.state(another) is not None
+        assert await Deletion("no.such.id").at(other) == 404
+
+    among(3, act)
 
 
 def test_a_text_with_two_dots_connects_once_only_to_read_the_keys() -> None:
@@ -203,6 +253,22 @@ def test_a_text_with_two_dots_connects_once_only_to_read_the_keys() -> None:
         for _ in range(3):
             assert sessions.adopt("a.b.c", ALICE, asyncio.get_running_loop()) is None
         assert len(connected) == 1
+        assert not server.runtime.dispatchers
+
+    asyncio.run(run())
+
+
+def test_keys_that_cannot_be_read_leave_no_connection_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(runtime: Any) -> Any:
+        raise RuntimeError("no keys")
+
+    async def run() -> None:
+        server = new_server(TextKeys())
+        sessions_of_server = Sessions(server.connect)
+        monkeypatch.setattr(sessions, "keys_of", fail)
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="no keys"):
+                sessions_of_server.adopt("a.b.c", ALICE, asyncio.get_running_loop())
         assert not server.runtime.dispatchers
 
     asyncio.run(run())
@@ -227,7 +293,7 @@ def test_a_session_that_has_ended_is_freed_at_once(count: int) -> None:
         id, owner, others = workers.begin()
         found = [weakref.ref(worker.session(id)) for worker in (owner, *others)]
         workers.carry_all()
-        owner.sessions.end_for_client(owner.session(id))
+        owner.sessions.end_for_client(id, ALICE)
         for each in found:
             session = each()
             if session is not None:
@@ -391,3 +457,40 @@ def test_a_client_hears_once_of_what_is_published_on_a_bus(is_of_one_process: bo
             assert await workers.heard(stream) == [ONE]
 
     among(3, act)
+
+
+# --- what a client posts ----------------------------------------------------------------------------------
+
+
+NOTES = (*FORWARDED, "notifications/x")
+
+
+def test_only_a_batch_is_parsed_once_more_to_be_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = b'{"jsonrpc":"2.0","id":7,"result":{}}'
+    notes = {name: b'{"jsonrpc":"2.0","method":"%b"}' % name.encode() for name in NOTES}
+    read: list[bytes] = []
+
+    class Counted(Message):
+        def read(self, text: Any) -> None:
+            read.append(bytes(text))
+            super().read(text)
+
+    def act(workers: Workers) -> None:
+        id, *_ = workers.begin()
+        for worker in workers.all:
+            session = worker.session(id)
+        workers.carry_all()
+        workers.sent.clear()
+        worker.sharing.message(session, "response", "", answer)
+        for name, note in notes.items():
+            worker.sharing.message(session, "notification", name, note)
+        assert read == []
+        sent = ["message"] * (1 + len(FORWARDED)) * 2
+        assert workers.sent == sent
+        batch = b"[" + b",".join([answer, *notes.values()]) + b"]"
+        worker.sharing.message(session, "batch", "", batch)
+        assert workers.sent == 2 * sent
+
+    monkeypatch.setattr(session_sharing, "Message", Counted)
+    among(3, act)
+    assert len(read) == 2 + len(notes)

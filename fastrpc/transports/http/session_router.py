@@ -25,6 +25,7 @@ from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused
 from fastrpc.transports.http.session_ids import is_sealed, worker_of, worker_of_stream
 from fastrpc.transports.http.session_sharing import SHARED, SessionSharing
+from fastrpc.transports.http.session_wire import no_session
 from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
@@ -346,4 +347,4 @@ async def _refuse_stream(request: HttpRequest) -> None:
 
 
 async def _refuse_session(request: HttpRequest) -> None:
-    raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
+    raise no_session()

@@ -90,7 +90,7 @@ class SessionSharing:
         if self._store is not None:
             self._store.bind(session)
         if is_adopted:
-            self._send_to_all(ADOPTED, session)
+            self._send_to_all(ADOPTED, session.id, session.principal)
 
     async def stored(self, id: str) -> CommonState | None:
         """Return what other hosts have stored of a session; None if that is not known."""
@@ -101,28 +101,27 @@ class SessionSharing:
         session.missed |= bool(state.subscriptions)
         self.become(session, state)
 
-    def message(self, session: HttpSession, kind: str, body: bytes) -> None:
+    def message(self, session: HttpSession, kind: str, method: str, body: bytes) -> None:
         """Share a message that the client has posted, if another process may need it."""
-        message = Message()
-        message.read(body)
         if kind != "batch":
-            self._send_message(session, message, body)
+            self._send_message(session, kind, method, body)
             return
-        element = Message()
+        message, element = Message(), Message()
+        message.read(body)
         for text in message.elements():
             element.read(text)
-            self._send_message(session, element, bytes(text))
+            self._send_message(session, element.kind, element.method, bytes(text))
 
-    def _send_message(self, session: HttpSession, message: Message, text: bytes) -> None:
-        if message.kind == "response" or (message.kind == "notification" and message.method in FORWARDED):
-            self._send_to_all(MESSAGE, session, text)
+    def _send_message(self, session: HttpSession, kind: str, method: str | None, text: bytes) -> None:
+        if kind == "response" or (kind == "notification" and method in FORWARDED):
+            self._send_to_all(MESSAGE, session.id, session.principal, text)
             if self._store is not None:
                 self._store.post(session, MESSAGE, text)
 
-    def ended(self, session: HttpSession) -> Future[None] | None:
+    def ended(self, id: str, principal: str) -> Future[None] | None:
         """The client has ended a session. Return what is done when that is stored, or cannot be."""
-        self._send_to_all(ENDED, session)
-        return None if self._store is None else self._store.end(session)
+        self._send_to_all(ENDED, id, principal)
+        return None if self._store is None else self._store.end(id)
 
     def _changed(self, session: HttpSession) -> None:
         """The client has changed the state of a session here."""
@@ -142,29 +141,36 @@ class SessionSharing:
                 if session.delivery is delivery:
                     session.delivery = None
 
-        self._send_to_all(STATE, session, change, taken)
+        self._send_to_all(STATE, session.id, session.principal, change, taken)
         if self._store is not None:
             self._store.write(session, change, taken)
 
     def _send_line(self, session: HttpSession, line: bytes) -> None:
-        self._send_one(worker_of(session.id.encode(), self._count) or 0, LINE, session, line)
+        owner = worker_of(session.id.encode(), self._count) or 0
+        self._send_one(owner, LINE, session.id, session.principal, line)
 
     def _send_to_all(
-        self, what: str, session: HttpSession, data: Any = None, on_taken: Callable[[], object] | None = None
+        self,
+        what: str,
+        id: str,
+        principal: str,
+        data: Any = None,
+        on_taken: Callable[[], object] | None = None,
     ) -> None:
         for other in range(self._count):
             if other != self._number:
-                self._send_one(other, what, session, data, on_taken)
+                self._send_one(other, what, id, principal, data, on_taken)
 
     def _send_one(
         self,
         to: int,
         what: str,
-        session: HttpSession,
+        id: str,
+        principal: str,
         data: Any,
         on_taken: Callable[[], object] | None = None,
     ) -> None:
-        about = {"id": session.id, "principal": session.principal, "from": self._number}
+        about = {"id": id, "principal": principal, "from": self._number}
         self._send(to, {"type": SHARED, "what": what, **about, "data": data}, on_taken)
 
     # --- what other processes send ------------------------------------------------------------------------
@@ -193,7 +199,7 @@ class SessionSharing:
         elif what == ADOPTED:
             change = change_between(CommonState(), state_of(session.dispatcher.session))
             if not change.is_empty:
-                self._send_one(frame["from"], KNOWN, session, change)
+                self._send_one(frame["from"], KNOWN, id, principal, change)
 
     def receive(self, session: HttpSession, text: bytes) -> None:
         """Handle a message that the client has posted at another process."""

@@ -381,14 +381,16 @@ class Sessions:
             self.sharing = self.make_sharing()
         self.sharing.use(runtime)
 
-    def end_for_client(self, session: HttpSession) -> Awaitable[object] | None:
-        """Remove a session that its client ends, which the caller then closes, and do not continue it.
-        Return what to wait for, a moment, until other processes do not either."""
-        self.remove(session)
-        if session.is_sealed:
-            self.refuse(session.id)
+    def end_for_client(self, id: str, principal: str) -> Awaitable[object] | None:
+        """Remove a session that its client ends, which the caller then closes if it is here, and do not
+        continue it. Return what to wait for, a moment, until other processes do not either."""
+        session = self._sessions.get(id)
+        if session is not None:
+            self.remove(session)
+        if is_sealed(id):
+            self.refuse(id)
             if self.sharing is not None:
-                return self.sharing.ended(session)
+                return self.sharing.ended(id, principal)
         return None
 
     def refuse(self, id: str) -> None:

@@ -133,9 +133,9 @@ class StoredSessions:
             before = session.unsaved
             session.unsaved = change if before is None else before.followed_by(change)
 
-    def end(self, session: HttpSession) -> asyncio.Future[None]:
+    def end(self, id: str) -> asyncio.Future[None]:
         """Write that the client has ended a session. The result is done when it is written, or cannot be."""
-        return asyncio.ensure_future(self._end(session.id[:NONCE]))
+        return asyncio.ensure_future(self._end(id[:NONCE]))
 
     async def _end(self, nonce: str) -> None:
         writing: Future[None] = self._store.end_session(nonce)
