@@ -18,6 +18,7 @@ import pytest
 
 from fastrpc import Server
 from fastrpc._core.message import Message
+from fastrpc.compat.lowlevel.server import Server as LowLevelServer
 from fastrpc.compat.sdk2.subscription_events import (
     InMemorySubscriptionBus,
     ResourceUpdated,
@@ -27,6 +28,7 @@ from fastrpc.compat.sdk2.subscription_events import (
 from fastrpc.signed_texts import TextKeys
 from fastrpc.subscriptions import list_listeners
 from fastrpc.transports.http import session_seals, session_sharing, sessions
+from fastrpc.transports.http.exchange import ANSWER
 from fastrpc.transports.http.guard import Refused
 from fastrpc.transports.http.session_ids import worker_of
 from fastrpc.transports.http.session_sharing import FORWARDED, SessionSharing
@@ -49,9 +51,11 @@ def new_server(keys: TextKeys = KEYS) -> Server:
 
 
 class Worker:
-    def __init__(self, among: Workers, number: int, count: int) -> None:
+    def __init__(self, among: Workers, number: int, count: int, make: Callable[[], Any]) -> None:
         self.number = number
-        self.server = new_server()
+        self.results: list[Any] = []
+        """Of requests that were answered later."""
+        self.server = make()
         self.sessions = Sessions(self.server.connect)
         loop = asyncio.get_running_loop()
 
@@ -69,23 +73,31 @@ class Worker:
         return found
 
     def ask(self, id: str, method: str, **params: Any) -> Any:
-        """Have the session's client send a request here; return its result."""
+        """Have the session's client send a request here; return its result, None if it is held."""
         session = self.session(id)
         exchange = session.exchange()
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         answer = exchange.receive(json.dumps(message).encode())
+        if answer is None:
+            assert session.delivery is not None
+
+            def answered(kind: str, line: bytes) -> None:
+                session.put_back(exchange)
+                self.results.append(json.loads(line).get("result"))
+
+            exchange.hand_over(answered)
+            return None
         session.put_back(exchange)
-        assert answer is not None
         return json.loads(answer)["result"]
 
     def subscribe(self, id: str, uri: str) -> None:
-        assert self.ask(id, "resources/subscribe", uri=uri) == {}
+        assert self.ask(id, "resources/subscribe", uri=uri) in ({}, None)
 
     def unsubscribe(self, id: str, uri: str) -> None:
-        assert self.ask(id, "resources/unsubscribe", uri=uri) == {}
+        assert self.ask(id, "resources/unsubscribe", uri=uri) in ({}, None)
 
     def set_level(self, id: str, level: str) -> None:
-        assert self.ask(id, "logging/setLevel", level=level) == {}
+        assert self.ask(id, "logging/setLevel", level=level) in ({}, None)
 
     def listen(self, id: str) -> Reader:
         """Open the standalone stream of a session here."""
@@ -103,14 +115,14 @@ class Worker:
 
 
 class Workers:
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, make: Callable[[], Any] = new_server) -> None:
         numbers = range(count)
         self.between: dict[tuple[int, int], deque[Frame]] = {
             (a, b): deque() for a in numbers for b in numbers if a != b
         }
         self.sent: list[str] = []
         """The kinds of all frames."""
-        self.all = [Worker(self, number, count) for number in numbers]
+        self.all = [Worker(self, number, count, make) for number in numbers]
 
     def begin(self) -> tuple[str, Worker, list[Worker]]:
         """Begin a session; return its id, its owner and the other workers."""
@@ -166,13 +178,15 @@ class Workers:
             worker.sessions.end_all("over")
 
 
-def among(count: int, act: Callable[[Workers], object]) -> None:
+def among(count: int, act: Callable[[Workers], object], make: Callable[[], Any] = new_server) -> None:
     async def run() -> None:
-        workers = Workers(count)
+        workers = Workers(count, make)
         try:
             found = act(workers)
             if isinstance(found, Coroutine):
                 await found
+            await asyncio.sleep(0)
+            assert all(result == {} for worker in workers.all for result in worker.results)
         finally:
             workers.close()
 
@@ -364,6 +378,64 @@ def test_a_change_of_a_session_has_only_its_owner_adopt_it() -> None:
         assert len(workers.sent) <= 4 * len(workers.all)
 
     among(8, act)
+
+
+def own_methods() -> Any:
+    """Return a server whose functions take subscriptions, and wait."""
+    server: Any = LowLevelServer("shared")
+    server.runtime.signing_keys = KEYS
+
+    @server.subscribe_resource()
+    async def subscribe(uri: Any) -> None:
+        await asyncio.sleep(0)
+
+    @server.unsubscribe_resource()
+    async def unsubscribe(uri: Any) -> None:
+        await asyncio.sleep(0)
+
+    return server
+
+
+@pytest.mark.parametrize("make", [new_server, own_methods], ids=["at once", "later"])
+def test_a_request_that_sets_state_is_answered_when_all_workers_know_it(make: Callable[[], Any]) -> None:
+    async def act(workers: Workers) -> None:
+        id, owner, (other, third) = workers.begin()
+        owner.session(id)
+        session = other.session(id)
+        workers.carry_all()
+        uri = {"uri": ONE}
+        requests = {
+            "resources/subscribe": uri,
+            "logging/setLevel": {"level": "error"},
+            "resources/unsubscribe": uri,
+        }
+        if make is own_methods:
+            del requests["logging/setLevel"]  # it has no function for that
+        for number, (method, params) in enumerate(requests.items()):
+            exchange = session.exchange()
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            assert exchange.receive(json.dumps(message).encode()) is None
+            while not session.undelivered and exchange.peek() is None:
+                await asyncio.sleep(0)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert exchange.waits
+            assert exchange.peek() is None
+            workers.carry(other, owner)
+            await asyncio.sleep(0)
+            assert exchange.waits
+            assert exchange.peek() is None
+            workers.carry(other, third)
+            await asyncio.sleep(0)
+            kind, line = exchange.next() or ("", b"")
+            assert (kind, json.loads(line)["result"]) == (ANSWER, {})
+            assert not exchange.waits
+            session.put_back(exchange)
+            workers.carry_all()
+        if make is new_server:
+            assert owner.state(id) == ("error", set())
+
+    among(3, act, make)
 
 
 # --- what a client is notified of -------------------------------------------------------------------------

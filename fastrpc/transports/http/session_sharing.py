@@ -130,16 +130,16 @@ class SessionSharing:
         if change.is_empty:
             return
         session.common = state
-        delivery = session.delivery = self._loop.create_future()
-        left = self._count - 1 + (self._store is not None)
+        session.undelivered += self._count - 1 + (self._store is not None)
+        if session.delivery is None and session.undelivered:
+            session.delivery = self._loop.create_future()
 
         def taken() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                delivery.set_result(None)
-                if session.delivery is delivery:
-                    session.delivery = None
+            session.undelivered -= 1
+            if not session.undelivered:
+                delivery, session.delivery = session.delivery, None
+                if delivery is not None and not delivery.done():
+                    delivery.set_result(None)
 
         self._send_to_all(STATE, session.id, session.principal, change, taken)
         if self._store is not None:

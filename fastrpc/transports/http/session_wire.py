@@ -111,9 +111,6 @@ class SessionWire:
         answer = exchange.receive(body, request.entry)
         if kind != "request" and session.is_sealed and self._sessions.sharing is not None:
             self._sessions.sharing.message(session, kind, method, body)
-        if session.delivery is not None and answer:
-            session.hold(exchange, answer)
-            answer = None
         if kind not in ("notification", "response") and answer is None and exchange.waits:
             return self._responses.send_in_session(request, session, exchange)
         session.put_back(exchange)

@@ -20,7 +20,7 @@ from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.signed_texts import keys_of
 from fastrpc.transports.http import streams
-from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, Exchange
+from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.remembered import Bypass
 from fastrpc.transports.http.session_ids import STREAM_STEP, first_stream, is_sealed, new_id
 from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
@@ -110,7 +110,10 @@ class HttpSession:
         self.listens_elsewhere = False
         """Whether the client has opened the standalone stream at another host since it did here."""
         self.delivery: Future[None] | None = None
-        """Done when the other processes know the state that the client has set."""
+        """Done when the other processes know the state that the client has set: no request is answered
+        meanwhile."""
+        self.undelivered = 0
+        """How many deliveries of changes, to one process each, are not done."""
 
     def become_sealed(self, id: str) -> None:
         """Take an id with which other processes can continue the session. From now on none of them gives a
@@ -141,6 +144,7 @@ class HttpSession:
             exchange.hand_over(None)
         else:
             exchange = self._make_exchange(self._connect(main=self.dispatcher), self._loop)
+            exchange.holder = self
         exchange.dispatcher.apply_session_state()
         return exchange
 
@@ -154,12 +158,6 @@ class HttpSession:
             self._idle.append(exchange)
         else:
             exchange.close()
-
-    def hold(self, exchange: Exchange, answer: bytes) -> None:
-        """Have an exchange answer when the `delivery` is done."""
-        exchange.in_flight = True
-        assert self.delivery is not None
-        self.delivery.add_done_callback(lambda delivery: exchange.put(ANSWER, answer))
 
     def rest(self) -> None:
         """Close the idle exchanges, which only save time, until the session is used again."""
