@@ -350,6 +350,41 @@ def test_what_a_client_sets_at_a_worker_that_has_just_adopted_the_session_takes_
     among(2, act)
 
 
+def test_what_a_client_takes_back_at_a_worker_that_has_just_adopted_the_session_does_not_come_back() -> None:
+    def act(workers: Workers) -> None:
+        id, owner, (other, third) = workers.begin()
+        owner.subscribe(id, ONE)
+        owner.subscribe(id, OTHER)
+        third.session(id)
+        workers.carry_all()
+        other.sessions.end_all("This worker has restarted")
+        other.unsubscribe(id, ONE)
+        workers.carry_all()
+        assert [each.state(id) for each in workers.all] == [(None, {OTHER})] * 3
+        other.subscribe(id, ONE)
+        workers.carry_all()
+        assert [each.state(id) for each in workers.all] == [(None, {ONE, OTHER})] * 3
+
+    among(3, act)
+
+
+def test_an_old_answer_of_a_third_worker_brings_nothing_back() -> None:
+    def act(workers: Workers) -> None:
+        id, owner, (other, third) = workers.begin()
+        owner.subscribe(id, ONE)
+        third.session(id)
+        workers.carry_all()
+        other.sessions.end_all("This worker has restarted")
+        other.session(id)
+        workers.carry(other, third)  # it answers what it knows now
+        owner.unsubscribe(id, ONE)
+        workers.carry(owner, other)
+        workers.carry_all()
+        assert [each.state(id) for each in workers.all] == [(None, set())] * 3
+
+    among(3, act)
+
+
 def test_an_old_answer_of_a_third_worker_takes_nothing_away() -> None:
     def act(workers: Workers) -> None:
         id, owner, (other, third) = workers.begin()

@@ -13,7 +13,7 @@ workers by the sockets of `session_router`, and to other hosts by the store (`st
 | `ENDED`: the client has ended the session | all | a row |
 
 (1) one of them has asked; (2) while no client reads that stream here. Only the owner adopts a session because
-of a `STATE`. `KNOWN` only adds: its receiver may know later changes. The owner is the worker that the
+of a `STATE`. `KNOWN` only adds what the client has not taken back since. The owner is the worker that the
 checksum of the id names (`session_ids`). It alone notifies the client of changes, on each host. A request
 that sets `STATE` is answered when the workers know it, and the row is written or the store is away; all else
 comes a moment later than the answer.
@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 SHARED = "fastrpc.session"
 """The type of a frame with something about a session."""
 STATE, KNOWN, MESSAGE, LINE, ADOPTED, ENDED = "state", "known", "message", "line", "adopted", "ended"
+KNOWN_SECONDS = 10.0
+"""How long after it has adopted a session a worker expects `KNOWN`: it comes much sooner, or never."""
+MOST_NOTED = 1000
+"""URIs that the client of one session has unsubscribed from meanwhile."""
 FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications/roots/list_changed")
 """Notifications that concern requests, or what is stored of the client, in other processes."""
 
@@ -83,13 +87,13 @@ class SessionSharing:
         """Share a session from now on, of which the other workers may know more if it `is_adopted`."""
         state = session.dispatcher.session
         state.on_change = partial(self._changed, session)
-        session.common = state_of(state)
         if not self._is_owner(session.id):
             state.hears_changes = False
             session.pass_line = partial(self._send_line, session)
         if self._store is not None:
             self._store.bind(session)
         if is_adopted:
+            session.hears_until = self._loop.time() + KNOWN_SECONDS
             self._send_to_all(ADOPTED, session.id, session.principal)
 
     async def stored(self, id: str) -> CommonState | None:
@@ -123,13 +127,17 @@ class SessionSharing:
         self._send_to_all(ENDED, id, principal)
         return None if self._store is None else self._store.end(id)
 
-    def _changed(self, session: HttpSession) -> None:
-        """The client has changed the state of a session here."""
-        state = state_of(session.dispatcher.session)
-        change = change_between(session.common, state)
-        if change.is_empty:
-            return
-        session.common = state
+    def _changed(
+        self,
+        session: HttpSession,
+        log_level: str | None,
+        subscribed: dict[str, str],
+        unsubscribed: tuple[str, ...],
+    ) -> None:
+        """The client has set the state of a session here. All others hear of it even if it is nothing new:
+        this process may not know yet what they do."""
+        change = SessionChange(log_level, subscribed, unsubscribed)
+        self._note(session, change)
         session.undelivered += self._count - 1 + (self._store is not None)
         if session.delivery is None and session.undelivered:
             session.delivery = self._loop.create_future()
@@ -189,7 +197,9 @@ class SessionSharing:
         if session is None:
             return
         if what == STATE:
-            self._make(session, SessionChange(*data))
+            change = SessionChange(*data)
+            self._note(session, change)
+            self._make(session, change)
         elif what == KNOWN:
             self._add(session, SessionChange(*data))
         elif what == LINE:
@@ -234,7 +244,22 @@ class SessionSharing:
         """Take what another worker has known when this one adopted a session: the client may have set the log
         level here since."""
         level = known.log_level if session.dispatcher.session.log_level is None else None
-        self._make(session, SessionChange(level, known.subscribed, ()))
+        noted = session.unsubscribed
+        subscribed = {uri: asked for uri, asked in known.subscribed.items() if hash(uri) not in noted}
+        self._make(session, SessionChange(level, subscribed, ()))
+
+    def _note(self, session: HttpSession, change: SessionChange) -> None:
+        """Note what the client has unsubscribed from, while `KNOWN` may come from a worker that did not know
+        that."""
+        noted = session.unsubscribed
+        if self._loop.time() > session.hears_until:
+            noted.clear()
+            return
+        for uri in change.subscribed:
+            noted.pop(hash(uri), None)
+        noted.update(dict.fromkeys(map(hash, change.unsubscribed)))
+        while len(noted) > MOST_NOTED:
+            del noted[next(iter(noted))]
 
     def _make(self, session: HttpSession, change: SessionChange) -> None:
         """Change the state of a session as its client has at another process."""
@@ -242,4 +267,3 @@ class SessionSharing:
             make_change(session.dispatcher.session, change)
         except ProtocolError as error:
             diagnostics.write("info", f"a subscription of a session at another worker is not kept: {error}")
-        session.common = session.common.with_change(change)

@@ -15,7 +15,6 @@ from functools import partial
 from time import monotonic
 
 from fastrpc.errors import InternalError, Overloaded
-from fastrpc.protocol.session_changes import CommonState
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.signed_texts import keys_of
@@ -101,8 +100,10 @@ class HttpSession:
         """Receives them while no client reads the standalone stream here: it may be open at another host."""
         self.on_listener: Callable[[], object] | None = None
         """Called when the client has opened the standalone stream."""
-        self.common = CommonState()
-        """What the other processes know of the session."""
+        self.unsubscribed: dict[int, None] = {}
+        """The hashes of URIs, which may be long, that the client has unsubscribed from while other processes
+        may still send what they knew before: until `hears_until`, a time of the loop."""
+        self.hears_until = 0.0
         self.unsaved: SessionChange | None = None
         """What could not be stored for other hosts yet."""
         self.missed = False
