@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,7 +93,7 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
         for _ in range(100):
             router._share(b"x" * 100)
         for other in (1, 2):
-            sizes = [len(frame) for frame, _ in router._unsent[other]]
+            sizes = [len(frame) for frame, _ in router._unsent[other, False]]
             assert 1000 - sizes[0] < sum(sizes) <= 1000
         kept = len(sizes)
         reading.set()
@@ -104,3 +105,33 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
 
     asyncio.run(asyncio.wait_for(run(), 60))
     assert lines == [f"worker {other} takes announcements too slowly: some are dropped" for other in (1, 2)]
+
+
+def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
+    monkeypatch.setattr(session_router, "MOST_UNSENT", 2000)
+    app: Any = None
+    taken: list[str] = []
+
+    async def run() -> None:
+        router = session_router.SessionRouter(app, "", 0, 2, lambda: None)
+        reading = asyncio.Event()
+
+        async def send(other: int, frames: list[bytes]) -> None:
+            await reading.wait()
+
+        monkeypatch.setattr(router, "_send_all", send)
+        for what in ("message", "message", "state", "ended", "line", "known", "message"):
+            data = b"x" * 5000 if what == "message" else b""
+            frame = {"type": session_router.SHARED, "what": what, "data": data}
+            router._send_later(1, frame, partial(taken.append, what))
+        router._share(b"[]")
+        waiting = {queue: len(frames) for queue, frames in router._unsent.items()}
+        assert waiting == {(1, True): 1, (1, False): 5}
+        reading.set()
+        await asyncio.gather(*router._tasks)
+        assert sorted(taken) == ["ended", "known", "line", "message", "message", "message", "state"]
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert lines == ["worker 1 takes messages of clients too slowly: some are dropped"]
