@@ -129,11 +129,11 @@ class Announcements:
         self._take_task_change(id, owner, worker)
 
     def is_subscribed(self, uri: str) -> bool:
-        """Whether a client of this process has subscribed to a resource."""
+        """Whether a client that this process notifies has subscribed to a resource."""
         from fastrpc.protocol.uri_template import normal
 
         meant = normal(uri)
-        return any(dispatcher.changes.has_subscribed(meant) for dispatcher in list(self._dispatchers))
+        return any(dispatcher.changes.has_subscribed(meant) for dispatcher in self._notified())
 
     def notify(self, method: str, params: dict[str, Any], *, is_heard_by_all: bool) -> None:
         """Send the clients with sessions a notification, if they are all one principal's. `is_heard_by_all`:

@@ -68,9 +68,16 @@ class ChangeNotifications:
             for request in list(self.listening.values())
         )
 
+    def watch_resources(self, uris: Iterable[str]) -> None:
+        """The client has subscribed to resources: watch them where they come from, unless another process
+        that serves the session does."""
+        if self.session.hears_changes:
+            for uri in list(uris):
+                self.runtime.upstreams.watch(uri, self.session.client_capabilities)
+
     def unwatch(self, uris: Iterable[str]) -> None:
         """End subscriptions that this client had at upstream servers, if no other client has them."""
-        if self.runtime.has_upstreams:
+        if self.runtime.has_upstreams and self.session.hears_changes:
             for uri in list(uris):
                 self.runtime.upstreams.unwatch(uri)
 

@@ -162,7 +162,7 @@ class UpstreamServer:
         self.features = UpstreamFeatures(server.registries, self, target, start_seconds, self._spawn)
         self.relist: Callable[[], object] = self.features.list_all_again
         self._subscriptions = subscriptions = UpstreamSubscriptions(server, start_seconds, self._keep)
-        self.watch, self.unwatch = subscriptions.watch, subscriptions.unwatch
+        self.unwatch = subscriptions.unwatch
         self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
 
@@ -281,6 +281,27 @@ class UpstreamServer:
         if self._client is None and self._starting is None:
             self._capabilities = capabilities
         await self._running()
+
+    def connect(self, capabilities: dict[str, Any]) -> None:
+        """Connect for a client with these capabilities, soon, if that has not been tried yet."""
+        if not self.known and self._starting is None:
+            self._spawn(self._start_and_watch(None, capabilities))
+
+    def watch(self, uri: str, capabilities: dict[str, Any]) -> None:
+        """Subscribe to changes of a resource, if the upstream has it: connect first, if that has not been
+        tried yet, for a client with these capabilities."""
+        if self.known or self._subscriptions.has(uri):
+            self._subscriptions.watch(uri)
+        else:
+            self._spawn(self._start_and_watch(uri, capabilities))
+
+    async def _start_and_watch(self, uri: str | None, capabilities: dict[str, Any]) -> None:
+        try:
+            await self.start(capabilities)
+        except FastrpcError:
+            return  # it is logged
+        if uri is not None and self._subscriptions.is_wanted(uri):
+            self._subscriptions.watch(uri)
 
     async def _running(self) -> UpstreamClient:
         """Return the connection to the upstream, connecting if there is none. Raises ToolError."""

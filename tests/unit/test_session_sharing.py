@@ -26,7 +26,7 @@ from fastrpc.compat.sdk2.subscription_events import (
     listen_to,
 )
 from fastrpc.signed_texts import TextKeys
-from fastrpc.subscriptions import list_listeners
+from fastrpc.subscriptions import list_listeners, subscribers
 from fastrpc.transports.http import session_seals, session_sharing, sessions
 from fastrpc.transports.http.exchange import ANSWER
 from fastrpc.transports.http.guard import Refused
@@ -601,3 +601,135 @@ def test_only_a_batch_is_parsed_once_more_to_be_shared(monkeypatch: pytest.Monke
     monkeypatch.setattr(session_sharing, "Message", Counted)
     among(3, act)
     assert len(read) == 2 + len(notes)
+
+
+# --- who watches what a client has subscribed to ----------------------------------------------------------
+
+
+class Upstream:
+    """The upstream server of a worker's server, which notes what is watched there."""
+
+    live = declares_everything = False
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.connected = 0
+        self.watched: set[str] = set()
+
+    def defers(self, dispatcher: Any, request: Any) -> bool:
+        return False
+
+    def connect(self, capabilities: dict[str, Any]) -> None:
+        self.connected += 1
+
+    def watch(self, uri: str, capabilities: dict[str, Any]) -> None:
+        self.watched.add(uri)
+
+    def unwatch(self, uri: str) -> None:
+        if not self._server.runtime.announcements.is_subscribed(uri):
+            self.watched.discard(uri)
+
+
+def with_upstream() -> Any:
+    """Return a server with an upstream."""
+    server: Any = Server("shared")
+    server._upstream = Upstream(server)
+    server.resource(ONE)(lambda: "one")
+    server.runtime.signing_keys = KEYS
+    return server
+
+
+def watching(workers: Workers) -> list[Worker]:
+    """Return the workers that watch a resource."""
+    assert all(worker.server._upstream.watched <= {ONE} for worker in workers.all)
+    return [worker for worker in workers.all if worker.server._upstream.watched]
+
+
+@pytest.mark.parametrize("subscribes", range(3))
+@pytest.mark.parametrize("unsubscribes", range(3))
+def test_the_owner_alone_watches_and_unwatches(subscribes: int, unsubscribes: int) -> None:
+    def act(workers: Workers) -> None:
+        id, owner, others = workers.begin()
+        each = [owner, *others]
+        each[subscribes].subscribe(id, ONE)
+        workers.carry_all()
+        assert watching(workers) == [owner]
+        for other in others:
+            other.session(id)
+        workers.carry_all()
+        for other in others:
+            other.sessions.end(other.session(id))  # idle for too long
+            assert watching(workers) == [owner]
+        each[unsubscribes].unsubscribe(id, ONE)
+        workers.carry_all()
+        assert watching(workers) == []
+
+    among(3, act, with_upstream)
+
+
+def test_an_owner_that_begins_to_serve_a_session_watches_until_that_ends() -> None:
+    def act(workers: Workers) -> None:
+        id, owner, (other, _) = workers.begin()
+        other.subscribe(id, ONE)
+        workers.carry_all()
+        owner.sessions.end(owner.session(id))
+        assert watching(workers) == []
+        connected = owner.server._upstream.connected
+        owner.listen(id)
+        assert owner.server._upstream.connected == connected + 1
+        workers.carry_all()
+        assert watching(workers) == [owner]
+        other.sessions.end_for_client(id, ALICE)
+        workers.carry_all()
+        assert watching(workers) == []
+
+    among(3, act, with_upstream)
+
+
+def test_a_copy_of_another_session_keeps_no_watch() -> None:
+    def act(workers: Workers) -> None:
+        id, owner, (other,) = workers.begin()
+        another = next(found for found, its, _ in iter(workers.begin, None) if its is other)
+        for each in (id, another):
+            for worker in workers.all:
+                worker.session(each)
+            owner.subscribe(each, ONE)
+            workers.carry_all()
+        assert watching(workers) == workers.all
+        owner.unsubscribe(id, ONE)
+        workers.carry_all()
+        assert watching(workers) == [other]
+
+    among(2, act, with_upstream)
+
+
+def test_a_provider_watches_for_the_clients_of_its_worker() -> None:
+    watched: dict[int, list[str]] = {}
+
+    def make() -> Server:
+        server = new_server()
+        found = watched[len(watched)] = []
+
+        class Rows:
+            def read(self, uri: str) -> str:
+                return uri
+
+            def watch(self, uri: str) -> None:
+                found.append(uri)
+
+        server.resources("db")(Rows())
+        return server
+
+    def act(workers: Workers) -> None:
+        id, owner, others = workers.begin()
+        for worker in workers.all:
+            worker.session(id)
+        workers.carry_all()
+        others[0].subscribe(id, "db://rows/1")
+        workers.carry_all()
+        assert [watched[worker.number] for worker in (owner, *others)] == [["db://rows/1"], [], []]
+        for worker in workers.all:
+            found = [each.uri for each in subscribers(worker.server, "db://")]
+            assert found == watched[worker.number]
+
+    among(3, act, make)

@@ -14,9 +14,9 @@ workers by the sockets of `session_router`, and to other hosts by the store (`st
 
 (1) one of them has asked; (2) while no client reads that stream here. Only the owner adopts a session because
 of a `STATE`. `KNOWN` only adds what the client has not taken back since. The owner is the worker that the
-checksum of the id names (`session_ids`). It alone notifies the client of changes, on each host. A request
-that sets `STATE` is answered when the workers know it, and the row is written or the store is away; all else
-comes a moment later than the answer.
+checksum of the id names (`session_ids`). It alone, on each host, notifies the client of changes of which all
+workers hear, and watches what the client has subscribed to. A request that sets `STATE` is answered when the
+workers know it, and the row is written or the store is away; all else comes a moment later than the answer.
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ class SessionSharing:
             self._store.bind(session)
         if is_adopted:
             session.hears_until = self._loop.time() + KNOWN_SECONDS
+            if state.hears_changes and session.dispatcher.runtime.has_upstreams:
+                session.dispatcher.runtime.upstreams.connect(state.client_capabilities)
             self._send_to_all(ADOPTED, session.id, session.principal)
 
     async def stored(self, id: str) -> CommonState | None:
@@ -263,7 +265,12 @@ class SessionSharing:
 
     def _make(self, session: HttpSession, change: SessionChange) -> None:
         """Change the state of a session as its client has at another process."""
+        changes, state = session.dispatcher.changes, session.dispatcher.session
+        before = {uri: state.subscriptions.get(uri) for uri in (*change.unsubscribed, *change.subscribed)}
         try:
-            make_change(session.dispatcher.session, change)
+            make_change(state, change)
         except ProtocolError as error:
             diagnostics.write("info", f"a subscription of a session at another worker is not kept: {error}")
+        now = state.subscriptions
+        changes.unwatch([asked for uri, asked in before.items() if asked is not None and uri not in now])
+        changes.watch_resources([now[uri] for uri, asked in before.items() if asked is None and uri in now])
