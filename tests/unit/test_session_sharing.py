@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support.session_workers import ALICE, KEYS, ONE, OTHER, Worker, Workers, among, new_server
 
-from fastrpc import Server
+from fastrpc import Server, tracebacks
 from fastrpc._core.message import Message
 from fastrpc.compat.lowlevel.server import Server as LowLevelServer
 from fastrpc.compat.sdk2.subscription_events import (
@@ -575,3 +575,33 @@ def test_a_provider_watches_for_the_clients_of_its_worker() -> None:
             assert found == watched[worker.number]
 
     among(3, act, make)
+
+
+def test_a_provider_that_fails_to_watch_leaves_the_subscriptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[str] = []
+    monkeypatch.setattr(tracebacks, "report", lambda what, error: failures.append(what))
+
+    def make() -> Server:
+        server = new_server()
+
+        class Rows:
+            def read(self, uri: str) -> str:
+                return uri
+
+            def watch(self, uri: str) -> None:
+                raise RuntimeError("no rows")
+
+        server.resources("db")(Rows())
+        return server
+
+    def act(workers: Workers) -> None:
+        id, owner, (other,) = workers.begin()
+        other.subscribe(id, ONE)
+        other.subscribe(id, "db://rows/1")
+        workers.carry_all()
+        assert failures == ["a provider does not watch db://rows/1"]
+        other.set_level(id, "info")
+        workers.carry_all()
+        assert owner.state(id) == other.state(id) == ("info", {ONE, "db://rows/1"})
+
+    among(2, act, make)

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from fastrpc import diagnostics
+from fastrpc import diagnostics, tracebacks
 from fastrpc._core.message import Message
-from fastrpc.errors import ProtocolError
+from fastrpc.errors import FAILURES, ProtocolError
 from fastrpc.protocol.session_changes import (
     CommonState,
     SessionChange,
@@ -273,4 +273,8 @@ class SessionSharing:
             diagnostics.write("info", f"a subscription of a session at another worker is not kept: {error}")
         now = state.subscriptions
         changes.unwatch([asked for uri, asked in before.items() if asked is not None and uri not in now])
-        changes.watch_resources([now[uri] for uri, asked in before.items() if asked is None and uri in now])
+        for uri in [uri for uri, asked in before.items() if asked is None and uri in now]:
+            try:
+                changes.watch_resources([now[uri]])
+            except FAILURES as error:  # of a provider; the client has been answered
+                tracebacks.report(f"a provider does not watch {uri:.200}", error)
