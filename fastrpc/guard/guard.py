@@ -150,7 +150,9 @@ class Guard:
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
         self.policy = policy
         self._forget_entries()
-        self._lists_changed(lambda principal: before.get(principal) != self._visible(self.entry(principal)))
+        _lists_changed(
+            self._server, lambda principal: before.get(principal) != self._visible(self.entry(principal))
+        )
 
     def forget(self, principals: frozenset[str]) -> None:
         """Look these callers up again: their tokens have changed. Thread-safe."""
@@ -159,13 +161,7 @@ class Guard:
             self._entries.pop(principal, None)
             self._gate.close_to(principal)
         if principals:
-            self._lists_changed(lambda principal: principal in principals)
-
-    def _lists_changed(self, concerns: Callable[[str], bool]) -> None:
-        """Notify the clients of this process: the guard of each process hears of the same changes."""
-        if self._server is not None:
-            for runtime in self._server._runtimes():
-                runtime.announcements.take_other_lists(concerns)
+            _lists_changed(self._server, lambda principal: principal in principals)
 
     # --- calls --------------------------------------------------------------------------------------------
 
@@ -619,3 +615,10 @@ def _uncounted(call: CallInfo, error: OverBudget | CannotCount) -> BaseException
 
 async def _at_once() -> None:
     """Allow a call through the event loop: only there a result gets ``_meta`` in addition to its tool's."""
+
+
+def _lists_changed(server: Server | None, concerns: Callable[[str], bool]) -> None:
+    """Notify the clients of this process: the guard of each process hears of the same changes."""
+    if server is not None:
+        for runtime in server._runtimes():
+            runtime.announcements.take_other_lists(concerns)
