@@ -2,7 +2,8 @@
 
 So a provider watches only subscribed resources, and notifies each client only of its subscriptions.
 A provider's method ``watch(uri)`` is called when a client has subscribed to one of its URIs. From then on it
-looks for changes, for instance by `Server.watch`, until `subscribers` returns no clients.
+looks for changes, for instance by `Server.watch`, until `subscribers` returns no clients. Of several
+processes that serve a session one does so.
 `list_listeners` returns the clients that are notified when the list has changed.
 """
 
@@ -46,7 +47,8 @@ class ListListener:
 
 def list_listeners(server: Any) -> list[ListListener]:
     """Return the clients that are notified when the list of resources has changed, here and where the server
-    is mounted. Call it on the thread that serves a connection."""
+    is mounted. Where several processes serve a session, each of them returns its client. Call it on the
+    thread that serves a connection."""
     from fastrpc.protocol.lifecycle import READY
 
     found = []
@@ -62,13 +64,14 @@ def list_listeners(server: Any) -> list[ListListener]:
 
 def subscribers(server: Any, prefix: str) -> list[Subscriber]:
     """Return the subscribers of resources whose URIs begin with `prefix`, here and where the server is
-    mounted. Call it on the thread that serves a connection."""
+    mounted, except those for whom another process watches. Call it on the thread that serves a connection."""
     from fastrpc.protocol.uri_template import normal
 
     prefix = normal(prefix)
     found = []
     for caller_of, dispatcher in _clients_of(server):
-        uris = dict.fromkeys(dispatcher.session.subscriptions)
+        session = dispatcher.session
+        uris = dict.fromkeys(session.subscriptions if session.hears_changes else ())
         for request in list(dispatcher.changes.listening.values()):
             uris |= request.params["notifications"].get("resourceSubscriptions", {})
         wanted = [uri for uri in uris if uri.startswith(prefix)]

@@ -1,5 +1,8 @@
 """Notifies the clients of a server of changes, in this process and in the others that serve the same clients.
 Imported with the first change, or by a server that is served by several processes.
+
+All processes hear of what is announced, and of what each of them looks at by itself. One that serves a
+session beside others then notifies its client only if no other one does (`SessionState.hears_changes`).
 """
 
 from __future__ import annotations
@@ -54,10 +57,14 @@ class Announcements:
         """Notify the clients of this process of a change that another one has announced."""
         CHANGES[change](self, *values)
 
+    def _notified(self) -> list[NotifiedDispatcher]:
+        """Return those whose clients this process notifies of what all processes hear of."""
+        return [each for each in list(self._dispatchers) if each.session.hears_changes]
+
     def list_changed(self, kind: str) -> None:
-        """Forget what this process has made from the entries of a kind, and notify all of its clients."""
+        """Forget what this process has made from the entries of a kind, and notify its clients."""
         self._forget(kind)
-        for dispatcher in list(self._dispatchers):
+        for dispatcher in self._notified():
             dispatcher.changes.list_changed(kind)
 
     def lists_changed(self, concerns: Callable[[str], bool] | None = None) -> None:
@@ -66,16 +73,20 @@ class Announcements:
         if concerns is None:
             self.announce("lists_changed")
         else:
-            self.take_other_lists(concerns)
+            self._show_other_lists(concerns, list(self._dispatchers))
 
-    def take_other_lists(self, concerns: Callable[[str], bool] | None = None) -> None:
-        """Forget what filters have shown, and notify the clients of this process. Thread-safe."""
+    def take_other_lists(self, concerns: Callable[[str], bool] = lambda principal: True) -> None:
+        """Forget what filters have shown, and notify the clients that it `concerns`: all processes do so at
+        the same time. Thread-safe."""
+        self._show_other_lists(concerns, self._notified())
+
+    def _show_other_lists(self, concerns: Callable[[str], bool], notified: list[NotifiedDispatcher]) -> None:
         self._filters.forget()
-        enforced = self._filters.enforces_filters
-        for dispatcher in list(self._dispatchers):
-            if enforced:
+        if self._filters.enforces_filters:
+            for dispatcher in list(self._dispatchers):
                 dispatcher.changes.forget_plans()
-            if concerns is None or concerns(dispatcher.principal):
+        for dispatcher in notified:
+            if concerns(dispatcher.principal):
                 for kind in ("tool", "resource", "prompt"):
                     dispatcher.changes.list_changed(kind)
 
@@ -83,7 +94,7 @@ class Announcements:
         """Notify this process's subscribers of a changed resource. `rest`: other members of the params."""
         if self.recent is not None:
             self._note_update(uri)
-        for dispatcher in list(self._dispatchers):
+        for dispatcher in self._notified():
             dispatcher.changes.resource_updated(uri, rest)
 
     def _note_update(self, uri: str) -> None:
@@ -106,7 +117,7 @@ class Announcements:
         """Announcements of other processes were lost: notify this process's clients of all lists, and of each
         resource to which they have subscribed, as changed. Thread-safe."""
         uris: dict[str, None] = {}
-        for dispatcher in list(self._dispatchers):
+        for dispatcher in self._notified():
             uris.update(dict.fromkeys(dispatcher.changes.subscribed()))
         for kind in ("tool", "resource", "prompt"):
             self.list_changed(kind)
@@ -118,21 +129,23 @@ class Announcements:
         self._take_task_change(id, owner, worker)
 
     def is_subscribed(self, uri: str) -> bool:
-        """Whether a client of this process has subscribed to a resource."""
+        """Whether a client that this process notifies has subscribed to a resource."""
         from fastrpc.protocol.uri_template import normal
 
         meant = normal(uri)
-        return any(dispatcher.changes.has_subscribed(meant) for dispatcher in list(self._dispatchers))
+        return any(dispatcher.changes.has_subscribed(meant) for dispatcher in self._notified())
 
-    def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Send the clients with sessions a notification, if they are all one principal's."""
+    def notify(self, method: str, params: dict[str, Any], *, is_heard_by_all: bool) -> None:
+        """Send the clients with sessions a notification, if they are all one principal's. `is_heard_by_all`:
+        the other processes that serve the same clients have received it, too."""
         from functools import partial
 
         sessions = [(each, each.session) for each in list(self._dispatchers)]
         ready = [each for each, session in sessions if session.state == READY and session.lasting]
         if len({each.principal for each in ready}) == 1:
             for dispatcher in ready:
-                dispatcher.outbound.post(partial(dispatcher.outbound.notify, method, params))
+                if dispatcher.session.hears_changes or not is_heard_by_all:
+                    dispatcher.outbound.post(partial(dispatcher.outbound.notify, method, params))
 
 
 CHANGES: dict[str, Callable[..., object]] = {

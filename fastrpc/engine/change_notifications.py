@@ -68,9 +68,16 @@ class ChangeNotifications:
             for request in list(self.listening.values())
         )
 
+    def watch_resources(self, uris: Iterable[str]) -> None:
+        """The client has subscribed to resources: watch them where they come from, unless another process
+        that serves the session does."""
+        if self.session.hears_changes:
+            for uri in list(uris):
+                self.runtime.upstreams.watch(uri, self.session.client_capabilities)
+
     def unwatch(self, uris: Iterable[str]) -> None:
         """End subscriptions that this client had at upstream servers, if no other client has them."""
-        if self.runtime.has_upstreams:
+        if self.runtime.has_upstreams and self.session.hears_changes:
             for uri in list(uris):
                 self.runtime.upstreams.unwatch(uri)
 
@@ -92,13 +99,11 @@ class ChangeNotifications:
 
     def list_changed(self, kind: str) -> None:
         """Notify the client, if it has a session or streams, that a list has changed. Thread-safe."""
-        session = self.session
-        if self.listening or (session.state != NEW and session.hears_changes):
+        if self.listening or self.session.state != NEW:
             self.outbound.post(lambda: self.runtime.features.list_changed(self, kind))
 
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None:
         """Notify the client, if it has subscribed, that a resource has changed. Thread-safe. `rest`: other
         members of the notification's params."""
-        session = self.session
-        if self.listening or (session.subscriptions and session.hears_changes):
+        if self.listening or self.session.subscriptions:
             self.outbound.post(lambda: self.runtime.features.resource_updated(self, uri, rest))

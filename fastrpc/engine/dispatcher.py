@@ -155,7 +155,7 @@ class Dispatcher:
         if self._main is None:
             if self.session.client_requests is not None:
                 self.session.client_requests.close()
-            self.changes.unwatch(self.session.subscriptions)
+            self.changes.unwatch(self.session.subscriptions.values())
         if self.connection.loop is not None:
             self.runtime.monitors.end(self.connection.loop)
 

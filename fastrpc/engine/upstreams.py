@@ -29,14 +29,23 @@ class Upstreams:
             return True
         return any(server.runtime.upstreams.defers(dispatcher, request) for server in self._state.mounts)
 
-    def watch(self, uri: str) -> None:
-        """A client has subscribed to a resource: watch it where it comes from, upstream servers included."""
+    def connect(self, capabilities: dict[str, Any]) -> None:
+        """A client with these capabilities is to hear of changes here: connect to the upstream servers, soon,
+        if no request has done so yet."""
+        if self._upstream is not None:
+            self._upstream.connect(capabilities)
+        for server in self._state.mounts:
+            server.runtime.upstreams.connect(capabilities)
+
+    def watch(self, uri: str, capabilities: dict[str, Any]) -> None:
+        """A client with these capabilities has subscribed to a resource: watch it where it comes from,
+        upstream servers included, which are connected for that if no request has done so."""
         for provider in self._state.registries.providers:
             if provider.watch is not None and (meant := normal(uri)).startswith(provider.prefix):
                 provider.watch(meant)
         if self._upstream is not None:
-            self._upstream.watch(uri)
-        self._change_mounts(uri, Upstreams.watch)
+            self._upstream.watch(uri, capabilities)
+        self._change_mounts(uri, lambda upstreams, own: upstreams.watch(own, capabilities))
 
     def unwatch(self, uri: str) -> None:
         """A client has ended a subscription: end it upstream too, if no other client has it."""

@@ -331,10 +331,26 @@ class Gateway:
 
     # --- the rest of what a runtime asks its upstream ---------------------------------------------------
 
-    def watch(self, uri: str) -> None:
-        """Subscribe to changes of a resource at the server that has it."""
+    def connect(self, capabilities: dict[str, Any]) -> None:
+        """Start the servers for a client with these capabilities, soon, unless that has been tried."""
+        if self._untried:
+            self._spawn(self._start_and_watch(None, capabilities))
+
+    def watch(self, uri: str, capabilities: dict[str, Any]) -> None:
+        """Subscribe to changes of a resource at the server that has it: start the servers first, for a client
+        with these capabilities, if it is not known which one has."""
         if (upstream := self._upstream_of(uri)) is not None:
-            upstream.watch(uri)
+            upstream.watch(uri, capabilities)
+        elif self._untried:
+            self._spawn(self._start_and_watch(uri, capabilities))
+
+    async def _start_and_watch(self, uri: str | None, capabilities: dict[str, Any]) -> None:
+        self._capabilities = capabilities
+        await self._start_all(self._untried)
+        if uri is not None and self._server.runtime.announcements.is_subscribed(uri):
+            upstream = self._upstream_of(uri)
+            if upstream is not None:
+                upstream.watch(uri, capabilities)
 
     def unwatch(self, uri: str) -> None:
         """End a subscription at the server that has the resource, after the last client has ended its own."""

@@ -150,10 +150,9 @@ class Guard:
         before = {principal: self._visible(entry) for principal, entry in self._entries.items()}
         self.policy = policy
         self._forget_entries()
-        if self._server is not None:
-            self._server.lists_changed(
-                lambda principal: before.get(principal) != self._visible(self.entry(principal))
-            )
+        _lists_changed(
+            self._server, lambda principal: before.get(principal) != self._visible(self.entry(principal))
+        )
 
     def forget(self, principals: frozenset[str]) -> None:
         """Look these callers up again: their tokens have changed. Thread-safe."""
@@ -161,8 +160,8 @@ class Guard:
         for principal in principals:
             self._entries.pop(principal, None)
             self._gate.close_to(principal)
-        if self._server is not None and principals:
-            self._server.lists_changed(lambda principal: principal in principals)
+        if principals:
+            _lists_changed(self._server, lambda principal: principal in principals)
 
     # --- calls --------------------------------------------------------------------------------------------
 
@@ -621,3 +620,10 @@ def _uncounted(call: CallInfo, error: OverBudget | CannotCount) -> BaseException
 
 async def _at_once() -> None:
     """Allow a call through the event loop: only there a result gets ``_meta`` in addition to its tool's."""
+
+
+def _lists_changed(server: Server | None, concerns: Callable[[str], bool]) -> None:
+    """Notify the clients of this process: the guard of each process hears of the same changes."""
+    if server is not None:
+        for runtime in server._runtimes():
+            runtime.announcements.take_other_lists(concerns)

@@ -500,7 +500,7 @@ def subscribe_to_found(dispatcher: Dispatcher, request: Request) -> bytes:
     uri = uri_of(request.params)
     check_watched(dispatcher.runtime, dispatcher.principal, uri, request.version)
     dispatcher.session.subscribe(normal(uri), uri)
-    dispatcher.runtime.upstreams.watch(uri)
+    dispatcher.changes.watch_resources([uri])
     return b"{}"
 
 
@@ -508,5 +508,5 @@ def unsubscribe(dispatcher: Dispatcher, request: Request) -> bytes:
     """Unsubscribe the client; without a subscription this does nothing."""
     uri = uri_of(request.params)
     dispatcher.session.unsubscribe(normal(uri))
-    dispatcher.runtime.upstreams.unwatch(uri)
+    dispatcher.changes.unwatch([uri])
     return b"{}"

@@ -151,7 +151,7 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     )
     changes.listening[request.key] = request
     for uri in honoured.get("resourceSubscriptions", ()):
-        dispatcher.runtime.upstreams.watch(uri)
+        dispatcher.runtime.upstreams.watch(uri, request.client_capabilities)
     # Changes may come from any thread while no message arrives: only a loop sends them in time.
     dispatcher.outbound.begin_loop()
 

@@ -76,9 +76,11 @@ class SessionState:
         self.first_request_id = 1
         """The id of the first of them: other processes that serve the session must use others."""
         self.hears_changes = True
-        """Whether this process notifies the client of changes: no other one does."""
-        self.on_change: Callable[[], object] | None = None
-        """Called when the client has set the log level, or changed its subscriptions."""
+        """Whether this process notifies the client of changes of which all processes hear, and watches what
+        it has subscribed to: no other one does."""
+        self.on_change: Callable[[str | None, dict[str, str], tuple[str, ...]], object] | None = None
+        """Called with what the client has set, be it new here or not (`SessionChange`): the log level, URIs
+        that it has subscribed to, and those that it has unsubscribed from."""
         self.offered: dict[str, Any] = {}
         """The capabilities that the server has declared to the client."""
         self.log_level: str | None = None
@@ -139,21 +141,23 @@ class SessionState:
             asked = uri if asked is None else asked
             self._keep(bytes_of_subscription(uri, asked), "subscriptions")
             self.subscriptions[uri] = asked
-            self._changed()
+        self._changed(None, {uri: self.subscriptions[uri]}, ())
 
     def unsubscribe(self, uri: str) -> None:
         if uri in self.subscriptions:
             self.quota.release(bytes_of_subscription(uri, self.subscriptions.pop(uri)))
-            self._changed()
+        self._changed(None, {}, (uri,))
 
     def set_log_level(self, level: str | None) -> None:
         """Handle `logging/setLevel`."""
         self.log_level = level
-        self._changed()
+        self._changed(level, {}, ())
 
-    def _changed(self) -> None:
+    def _changed(
+        self, log_level: str | None, subscribed: dict[str, str], unsubscribed: tuple[str, ...]
+    ) -> None:
         if self.on_change is not None:
-            self.on_change()
+            self.on_change(log_level, subscribed, unsubscribed)
 
     def take_roots(self, roots: list[dict[str, Any]] | None) -> None:
         """Store the client's result of `roots/list`, if there is memory for it; None discards it."""

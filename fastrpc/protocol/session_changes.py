@@ -26,7 +26,7 @@ class CommonState(NamedTuple):
 
 
 class SessionChange(NamedTuple):
-    """What has changed of a session. `log_level` is None if it has not."""
+    """What has changed of a session, or what its client has set. `log_level` is None if it has not."""
 
     log_level: str | None
     subscribed: Mapping[str, str]

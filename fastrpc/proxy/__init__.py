@@ -25,6 +25,7 @@ from time import monotonic, time
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
 from fastrpc.errors import FastrpcError, HeaderMismatch, InternalError, ToolError
+from fastrpc.mounting import places_of
 from fastrpc.proxy.entries import contents_of, tool_result_of
 from fastrpc.proxy.features import CHANGES, UpstreamFeatures
 from fastrpc.proxy.hop import (
@@ -161,7 +162,7 @@ class UpstreamServer:
         self.features = UpstreamFeatures(server.registries, self, target, start_seconds, self._spawn)
         self.relist: Callable[[], object] = self.features.list_all_again
         self._subscriptions = subscriptions = UpstreamSubscriptions(server, start_seconds, self._keep)
-        self.watch, self.unwatch = subscriptions.watch, subscriptions.unwatch
+        self.unwatch = subscriptions.unwatch
         self.route = UpstreamRoute(tool_result_of, translated, with_carried_meta)
         """Where the connection forwards calls of tools, while the upstream has a session over pipes."""
 
@@ -281,6 +282,19 @@ class UpstreamServer:
             self._capabilities = capabilities
         await self._running()
 
+    def connect(self, capabilities: dict[str, Any]) -> None:
+        """Connect for a client with these capabilities, soon, if that has not been tried yet."""
+        if not self.known and self._starting is None:
+            self._spawn(_start_and_watch(self, None, capabilities))
+
+    def watch(self, uri: str, capabilities: dict[str, Any]) -> None:
+        """Subscribe to changes of a resource, if the upstream has it: connect first, if that has not been
+        tried yet, for a client with these capabilities."""
+        if self.known or self._subscriptions.has(uri):
+            self._subscriptions.watch(uri)
+        else:
+            self._spawn(_start_and_watch(self, uri, capabilities))
+
     async def _running(self) -> UpstreamClient:
         """Return the connection to the upstream, connecting if there is none. Raises ToolError."""
         loop = asyncio.get_running_loop()
@@ -391,7 +405,7 @@ class UpstreamServer:
             if context is not None:
                 elicited(context, params)
         elif method == "notifications/resources/updated":
-            self._server.resource_updated(str(params.get("uri")), with_carried_meta(params))
+            _resource_updated(self, str(params.get("uri")), with_carried_meta(params))
         elif method in CHANGES:
             self.features.list_changed(method)
         elif method not in OWN_NOTIFICATIONS:
@@ -399,7 +413,9 @@ class UpstreamServer:
                 pass_on(context, method, params)
             else:
                 for runtime in self._server._runtimes():
-                    runtime.announcements.notify(method, with_carried_meta(params))
+                    runtime.announcements.notify(
+                        method, with_carried_meta(params), is_heard_by_all=not self.target.starts
+                    )
 
     def take_notification(self, method: str, params: dict[str, Any]) -> None:
         """Pass a notification of a client on, if there is a connection, and MCP does not know it."""
@@ -442,3 +458,23 @@ class UpstreamServer:
         self._client = self.route.stream = None
         self.features.connect(None)
         self._subscriptions.connect(None)
+
+
+async def _start_and_watch(upstream: UpstreamServer, uri: str | None, capabilities: dict[str, Any]) -> None:
+    """Connect, and then watch a resource if a client still wants that."""
+    try:
+        await upstream.start(capabilities)
+    except FastrpcError:
+        return  # it is logged
+    if uri is not None and upstream._subscriptions.is_wanted(uri):
+        upstream._subscriptions.watch(uri)
+
+
+def _resource_updated(upstream: UpstreamServer, uri: str, rest: dict[str, Any]) -> None:
+    """Notify subscribed clients. Each process that serves them has a connection to an upstream at a URL, and
+    hears this itself; of an upstream that was started here no other one does."""
+    if upstream.target.starts:
+        upstream._server.resource_updated(uri, rest)
+    else:
+        for runtime, shown in places_of(upstream._server, uri):
+            runtime.announcements.take("resource_updated", shown, rest)

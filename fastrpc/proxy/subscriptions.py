@@ -62,7 +62,7 @@ class UpstreamSubscriptions:
         own = self._own(uri)
         if own is None or own not in self._uris:
             return
-        if any(runtime.announcements.is_subscribed(shown) for runtime, shown in places_of(self._server, own)):
+        if self.is_wanted(own):
             return
         self._uris.discard(own)
         self._quota.release(_size(own))
@@ -71,6 +71,16 @@ class UpstreamSubscriptions:
         if client is not None and not self._is_sending and client.loop.is_running():
             self._is_sending = True  # a client that leaves ends all that it has at once
             client.loop.call_soon_threadsafe(self._send)
+
+    def has(self, uri: str) -> bool:
+        """Whether the proxy is known to have a resource."""
+        return self._own(uri) is not None
+
+    def is_wanted(self, uri: str) -> bool:
+        """Whether a client that this process notifies has subscribed to a resource of the proxy."""
+        return any(
+            runtime.announcements.is_subscribed(shown) for runtime, shown in places_of(self._server, uri)
+        )
 
     def _own(self, uri: str) -> str | None:
         """Return the URI of a resource as the upstream writes it; None if it has none there."""

@@ -8,7 +8,7 @@ imports this when it runs.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from fastrpc._core.connection import Connection
@@ -140,6 +140,8 @@ class ServedChanges(Protocol):
     def subscribed(self) -> list[str]: ...
     def list_changed(self, kind: str) -> None: ...
     def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None: ...
+    def watch_resources(self, uris: Iterable[str]) -> None: ...
+    def unwatch(self, uris: Iterable[str]) -> None: ...
 
 
 class ServedDelegate(Protocol):

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from support import session_tools
 from support.http_client import Serving, Session, Stream, ask, children, handshake, request
+from support.http_server import HttpProcess
 from support.ports import free_port
 from support.reverse_proxies import HOST, Front, reverse_proxy
 from support.waiting import eventually
@@ -39,8 +40,10 @@ def change(revision: int) -> str:
 )
 
 
-def serve(folder: Path, *options: str, http: str = "127.0.0.1:0", **environ: str) -> Serving:
-    (folder / "tools.py").write_text(TOOLS)
+def serve(
+    folder: Path, *options: str, http: str = "127.0.0.1:0", source: str = TOOLS, **environ: str
+) -> Serving:
+    (folder / "tools.py").write_text(source)
     variables = {"FASTRPC_SECRET": KEY, "FASTRPC_LOG_LEVEL": "info", **environ}
     return Serving("serve", "tools.py", "--http", http, *options, folder=folder, **variables)
 
@@ -352,6 +355,61 @@ def test_a_subscriber_hears_once_of_each_change_at_any_worker(workers: Serving) 
             assert next(data)["params"] == {"uri": "docs://guide", "revision": revision}
         kept[1 - subscribes].send(session, request("resources/unsubscribe", {"uri": "docs://guide"}, 9))
         stream.close()
+
+
+UPSTREAM = """
+from fastrpc import Server
+from fastrpc.subscriptions import subscribers
+
+app = Server("pages")
+
+@app.resource("page://{name}")
+def page(name: str) -> str:
+    return name
+
+@app.tool
+async def touch(uri: str, revision: int) -> str:
+    app.resource_updated(uri, {"revision": revision})
+    return str(len(subscribers(app, uri)))
+"""
+
+
+def hear_of_the_upstream(server: Serving, subscribes: int) -> None:
+    """Have a client subscribe at a worker, hear once of each change, and unsubscribe at the other one."""
+    session = server.session()
+    kept = to_each(server, session)
+    stream = session.listen()
+    heard = (
+        message["params"]
+        for message in map(json.loads, stream.data())
+        if message["method"] == "notifications/resources/updated"
+    )
+    uri = f"page://{session.id[:8]}"
+    revisions = iter(range(1000))
+
+    def subscriptions_after_touch(each: Kept) -> int:
+        return int(each.send(session, called("touch", uri=uri, revision=next(revisions))).text)
+
+    wanted = request("resources/subscribe", {"uri": uri}, 8)
+    assert kept[subscribes].send(session, wanted).json["result"] == {}
+    eventually(lambda: subscriptions_after_touch(kept[0]) == 1)
+    first = next(heard)["revision"]
+    for revision, each in enumerate([*kept, *kept], first + 1):
+        assert subscriptions_after_touch(each) == 1
+        assert next(heard) == {"uri": uri, "revision": revision}
+    ended = request("resources/unsubscribe", {"uri": uri}, 9)
+    assert kept[1 - subscribes].send(session, ended).json["result"] == {}
+    eventually(lambda: subscriptions_after_touch(kept[0]) == 0)
+    stream.close()
+
+
+def test_the_worker_that_has_the_stream_watches_at_the_upstream(tmp_path: Path) -> None:
+    (tmp_path / "pages.py").write_text(UPSTREAM)
+    with HttpProcess("serve", "pages.py", "--http", "127.0.0.1:0", "--no-auth", folder=tmp_path) as upstream:
+        source = f'{TOOLS}\napp.mount(Server.proxy("http://127.0.0.1:{upstream.port}/mcp"))\n'
+        with serve(tmp_path, "--workers", "2", source=source) as server:
+            for subscribes in (0, 1, 0, 1):
+                hear_of_the_upstream(server, subscribes)
 
 
 def test_a_message_of_no_request_comes_to_the_stream_from_any_worker(workers: Serving) -> None:

@@ -132,7 +132,7 @@ def test_what_is_watched_upstream_is_bounded(caplog: pytest.LogCaptureFixture) -
 
     source = app.runtime.upstream
     for number in range(3000):
-        source.watch(f"docs://{'x' * 1000}{number}")
+        source.watch(f"docs://{'x' * 1000}{number}", {})
     assert 500 < len(source._subscriptions._uris) < 1100
     assert caplog.text.count("are not forwarded") == 1
 

@@ -37,9 +37,13 @@ def test_changes_of_two_processes_are_both_kept() -> None:
 
 def test_a_change_that_is_made_here_is_not_shared_again() -> None:
     session = SessionState()
-    shared: list[None] = []
-    session.on_change = lambda: shared.append(None)
+    shared: list[SessionChange] = []
+    session.on_change = lambda *change: shared.append(SessionChange(*change))
     make_change(session, SessionChange("info", {"a": "a"}, ()))
     assert shared == []
-    session.subscribe("b")
-    assert shared == [None]
+    for _ in range(2):  # nothing new here, but others may not know it
+        session.subscribe("b", "B")
+        session.unsubscribe("c")
+    session.set_log_level("error")
+    set_twice = [SessionChange(None, {"b": "B"}, ()), SessionChange(None, {}, ("c",))] * 2
+    assert shared == [*set_twice, SessionChange("error", {}, ())]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fastrpc import diagnostics
+from fastrpc import diagnostics, tracebacks
 from fastrpc.transports.http import session_router
 
 uvloop = pytest.importorskip("uvloop")
@@ -39,6 +41,36 @@ def test_a_response_for_a_worker_that_has_closed_the_socket_is_dropped(tmp_path:
         asyncio.set_event_loop_policy(None)
 
 
+def test_a_frame_that_cannot_be_handled_takes_no_other_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app: Any = SimpleNamespace(sessions=SimpleNamespace())
+    heard: list[int] = []
+    failures: list[str] = []
+    monkeypatch.setattr(tracebacks, "report", lambda what, error: failures.append(type(error).__name__))
+
+    def hear(change: str, number: int) -> None:
+        if number % 2:
+            raise RuntimeError("this one")
+        heard.append(number)
+
+    async def run() -> None:
+        routers = [session_router.SessionRouter(app, str(tmp_path), number, 2, hear) for number in range(2)]
+        for router in routers:
+            await router.begin()
+        routers[0]._share(b"no JSON")
+        for number in range(5):
+            routers[0]._share(b'["changed",%d]' % number)
+        while len(heard) < 3:
+            await asyncio.sleep(0.001)
+        for router in routers:
+            await router.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert heard == [0, 2, 4]
+    assert failures == ["JSONDecodeError", "RuntimeError", "RuntimeError"]
+
+
 def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -61,7 +93,7 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
         for _ in range(100):
             router._share(b"x" * 100)
         for other in (1, 2):
-            sizes = [len(frame) for frame, _ in router._unsent[other]]
+            sizes = [len(frame) for frame, _ in router._unsent[other, False]]
             assert 1000 - sizes[0] < sum(sizes) <= 1000
         kept = len(sizes)
         reading.set()
@@ -73,3 +105,33 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
 
     asyncio.run(asyncio.wait_for(run(), 60))
     assert lines == [f"worker {other} takes announcements too slowly: some are dropped" for other in (1, 2)]
+
+
+def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
+    monkeypatch.setattr(session_router, "MOST_UNSENT", 2000)
+    app: Any = None
+    taken: list[str] = []
+
+    async def run() -> None:
+        router = session_router.SessionRouter(app, "", 0, 2, lambda: None)
+        reading = asyncio.Event()
+
+        async def send(other: int, frames: list[bytes]) -> None:
+            await reading.wait()
+
+        monkeypatch.setattr(router, "_send_all", send)
+        for what in ("message", "message", "state", "ended", "line", "known", "message"):
+            data = b"x" * 5000 if what == "message" else b""
+            frame = {"type": session_router.SHARED, "what": what, "data": data}
+            router._send_later(1, frame, partial(taken.append, what))
+        router._share(b"[]")
+        waiting = {queue: len(frames) for queue, frames in router._unsent.items()}
+        assert waiting == {(1, True): 1, (1, False): 5}
+        reading.set()
+        await asyncio.gather(*router._tasks)
+        assert sorted(taken) == ["ended", "known", "line", "message", "message", "message", "state"]
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert lines == ["worker 1 takes messages of clients too slowly: some are dropped"]

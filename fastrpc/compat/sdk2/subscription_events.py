@@ -135,14 +135,17 @@ class ListenHandler:
 
 
 def listen_to(bus: Any, server: Any) -> None:
-    """Notify the clients of a server of what is published on a bus."""
+    """Notify the clients of a server of what is published on a bus. Other processes do not hear of what is
+    published on a bus within this one, and each of any other bus."""
+    is_of_this_process = isinstance(bus, InMemorySubscriptionBus)
 
     def take(event: Any) -> None:
+        announcements = server.runtime.announcements
+        notify = announcements.announce if is_of_this_process else announcements.take
         uri = getattr(event, "uri", None)
         if uri is not None:
-            server.runtime.announcements.resource_updated(str(uri))
-            return
-        for dispatcher in list(server.runtime.dispatchers):
-            dispatcher.changes.list_changed(event.kind)
+            notify("resource_updated", str(uri))
+        else:
+            notify("list_changed", event.kind)
 
     bus.subscribe(take)

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     from fastrpc.errors import ProtocolError
     from fastrpc.quotas import Share
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
         ServedDispatcher,
         ServedRuntime,
     )
+
+    class HoldsAnswers(Protocol):
+        """A session (`fastrpc.transports.http.sessions`)."""
+
+        @property
+        def delivery(self) -> Future[None] | None:
+            """Done when what was set may be answered; None if it may be at once."""
+
 
 ANSWER, MESSAGE, DROPPED, STOPPED, PAUSED = "answer", "message", "dropped", "stopped", "paused"
 SILENT = "silent"
@@ -104,6 +112,8 @@ class Exchange:
         self._waiting_bytes = 0
         self.in_flight = False
         """Whether a request of this exchange is in flight."""
+        self.holder: HoldsAnswers | None = None
+        """What may have to be delivered elsewhere before this answers."""
         self.share: Share | None = None
         """What the body of that request takes of the total, until `close`, as the buffers that read it."""
 
@@ -156,7 +166,7 @@ class Exchange:
         answer: bytes = self.connection.output.take()
         if len(body) > self.largest or len(answer) > self.largest:
             self._has_grown(max(len(body), len(answer)))
-        if answer and not self._items:
+        if answer and not self._items and (self.holder is None or self.holder.delivery is None):
             self.in_flight = False
             return answer
         if answer:
@@ -226,7 +236,7 @@ class Exchange:
         """Cancel the calls in flight without an answer (MCP 2026-07-28: closing the stream cancels)."""
         dispatcher, connection = self.dispatcher, self.connection
         self.reusable = False
-        self.share = None
+        self.share = self.holder = None
         dispatcher.requests.on_dropped = None
         self._take = lambda kind, line: None  # the client has disconnected
         self._items.clear()
@@ -238,7 +248,14 @@ class Exchange:
         connection.call_in_loop = None  # type: ignore[assignment]  # nothing can be posted from here on
 
     def put(self, kind: str, line: bytes) -> None:
-        """Add an item to the queue, or pass it to the function of `hand_over`."""
+        """Add an item to the queue, or pass it to the function of `hand_over`; an answer may be held."""
+        if kind == ANSWER and self.holder is not None and self.holder.delivery is not None:
+            self.in_flight = True
+            self.holder.delivery.add_done_callback(lambda delivery: self._put(ANSWER, line))
+        else:
+            self._put(kind, line)
+
+    def _put(self, kind: str, line: bytes) -> None:
         if kind in ENDS:
             self.in_flight = False
             on_end, self.on_end = self.on_end, None

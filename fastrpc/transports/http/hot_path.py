@@ -194,9 +194,6 @@ class HotPath:
         except FAILURES as error:
             exchange.close()
             return self._internal_error(error, body, headers)
-        if session is not None and session.delivery is not None and answer:
-            session.hold(exchange, answer)
-            answer = None
         if answer is None:
             return self.make_pending(self._app, exchange, session, head.path, self._loop)
         status = 200

@@ -18,12 +18,14 @@ from functools import partial
 
 from msgspec import msgpack
 
-from fastrpc import diagnostics
+from fastrpc import diagnostics, tracebacks
+from fastrpc.errors import FAILURES
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.transports.base import drained
 from fastrpc.transports.http.guard import Refused
 from fastrpc.transports.http.session_ids import is_sealed, worker_of, worker_of_stream
-from fastrpc.transports.http.session_sharing import SHARED, SessionSharing
+from fastrpc.transports.http.session_sharing import MESSAGE, SHARED, SessionSharing
+from fastrpc.transports.http.session_wire import no_session
 from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Frame = tuple[bytes, Callable[[], object] | None]
+    Queue = tuple[int, bool]  # to a worker: what clients have posted, which may be long, or all else
 
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
@@ -59,7 +62,7 @@ SHARE_SECONDS = 2.0
 """How long another worker may take to read announcements, in seconds. Behind it they are dropped, and the
 log says so."""
 MOST_UNSENT = 16 * 1024 * 1024
-"""Bytes of announcements that wait for another worker meanwhile."""
+"""Bytes that wait for another worker meanwhile: of what clients have posted, and of all else."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 
@@ -78,8 +81,8 @@ class SessionRouter:
         self._number = number
         self._count = count
         self._on_announcement = on_announcement
-        self._unsent: dict[int, list[Frame]] = {}  # by worker, each of which has a task
-        self._unsent_bytes = [0] * count
+        self._unsent: dict[Queue, list[Frame]] = {}  # those that have a task
+        self._unsent_bytes: dict[Queue, int] = {}
         self._log = diagnostics.Once("info")
         self._tasks: set[asyncio.Task[None]] = set()
         self._forwarded = 0
@@ -214,37 +217,39 @@ class SessionRouter:
                 self._send_later(other, {"type": ANNOUNCED, "announcement": announcement})
 
     def _send_later(self, other: int, message: Mapped, on_taken: Callable[[], object] | None = None) -> None:
-        """Send a frame to another worker, after those that it has not taken yet. `on_taken` is called later,
-        when it has been taken or dropped."""
+        """Send a frame to another worker, after those of its queue that it has not taken yet. `on_taken` is
+        called later, when it has been taken or dropped."""
         data = _encoded(message)
-        unsent = self._unsent_bytes[other]
+        queue = other, message.get("what") == MESSAGE
+        unsent = self._unsent_bytes.get(queue, 0)
         if unsent and unsent + len(data) > MOST_UNSENT:
-            self._log.write(f"worker {other} takes announcements too slowly: some are dropped")
+            self._log.write(f"worker {other} takes {_name_of(queue)} too slowly: some are dropped")
             if on_taken is not None:
                 asyncio.get_running_loop().call_soon(on_taken)
             return
-        self._unsent_bytes[other] += len(data)
-        if other in self._unsent:
-            self._unsent[other].append((data, on_taken))
+        self._unsent_bytes[queue] = unsent + len(data)
+        if queue in self._unsent:
+            self._unsent[queue].append((data, on_taken))
         else:
-            self._unsent[other] = [(data, on_taken)]
-            task = asyncio.ensure_future(self._send_unsent(other))
+            self._unsent[queue] = [(data, on_taken)]
+            task = asyncio.ensure_future(self._send_unsent(queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _send_unsent(self, other: int) -> None:
-        """Send frames to another worker, one connection after the other, to keep their order."""
-        while frames := self._unsent[other]:
-            self._unsent[other], self._unsent_bytes[other] = [], 0
+    async def _send_unsent(self, queue: Queue) -> None:
+        """Send the frames of a queue, one connection after the other, to keep their order."""
+        other = queue[0]
+        while frames := self._unsent[queue]:
+            self._unsent[queue], self._unsent_bytes[queue] = [], 0
             try:
                 await asyncio.wait_for(self._send_all(other, [data for data, _ in frames]), SHARE_SECONDS)
             except (OSError, asyncio.TimeoutError) as error:
-                what = f"{len(frames)} announcement(s)"
+                what = f"{len(frames)} {_name_of(queue)}"
                 diagnostics.write("info", f"worker {other} did not take {what}: {type(error).__name__}")
             for _, on_taken in frames:
                 if on_taken is not None:
                     on_taken()
-        del self._unsent[other]
+        del self._unsent[queue]
 
     async def _send_all(self, other: int, frames: list[bytes]) -> None:
         reader, writer = await asyncio.open_unix_connection(self._address(other))
@@ -258,14 +263,24 @@ class SessionRouter:
     async def _take_frames(self, frame: Mapped, reader: asyncio.StreamReader) -> None:
         """Handle a frame of another worker and those after it. Raises IncompleteReadError at the end."""
         while True:
-            if frame["type"] == ANNOUNCED:
-                self._on_announcement(*json.loads(frame["announcement"]))
-            elif self._sharing is not None:
-                self._sharing.take(frame)
+            try:
+                self._take_one(frame)
+            except FAILURES as error:  # those after it concern others
+                tracebacks.report("a message of another worker could not be handled", error)
             frame = await _frame(reader)
+
+    def _take_one(self, frame: Mapped) -> None:
+        if frame["type"] == ANNOUNCED:
+            self._on_announcement(*json.loads(frame["announcement"]))
+        elif self._sharing is not None:
+            self._sharing.take(frame)
 
     def _address(self, number: int) -> str:
         return self._sockets.address(str(number))
+
+
+def _name_of(queue: Queue) -> str:
+    return "messages of clients" if queue[1] else "announcements"
 
 
 class _Body:
@@ -339,4 +354,4 @@ async def _refuse_stream(request: HttpRequest) -> None:
 
 
 async def _refuse_session(request: HttpRequest) -> None:
-    raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
+    raise no_session()

@@ -13,19 +13,19 @@ workers by the sockets of `session_router`, and to other hosts by the store (`st
 | `ENDED`: the client has ended the session | all | a row |
 
 (1) one of them has asked; (2) while no client reads that stream here. Only the owner adopts a session because
-of a `STATE`. `KNOWN` only adds: its receiver may know later changes. The owner is the worker that the
-checksum of the id names (`session_ids`). It alone notifies the client of changes, on each host. A request
-that sets `STATE` is answered when the workers know it, and the row is written or the store is away; all else
-comes a moment later than the answer.
+of a `STATE`. `KNOWN` only adds what the client has not taken back since. The owner is the worker that the
+checksum of the id names (`session_ids`). It alone, on each host, notifies the client of changes of which all
+workers hear, and watches what the client has subscribed to. A request that sets `STATE` is answered when the
+workers know it, and the row is written or the store is away; all else comes a moment later than the answer.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from fastrpc import diagnostics
+from fastrpc import diagnostics, tracebacks
 from fastrpc._core.message import Message
-from fastrpc.errors import ProtocolError
+from fastrpc.errors import FAILURES, ProtocolError
 from fastrpc.protocol.session_changes import (
     CommonState,
     SessionChange,
@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 SHARED = "fastrpc.session"
 """The type of a frame with something about a session."""
 STATE, KNOWN, MESSAGE, LINE, ADOPTED, ENDED = "state", "known", "message", "line", "adopted", "ended"
+KNOWN_SECONDS = 10.0
+"""How long after it has adopted a session a worker expects `KNOWN`: it comes much sooner, or never."""
+MOST_NOTED = 1000
+"""URIs that the client of one session has unsubscribed from meanwhile."""
 FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications/roots/list_changed")
 """Notifications that concern requests, or what is stored of the client, in other processes."""
 
@@ -83,14 +87,16 @@ class SessionSharing:
         """Share a session from now on, of which the other workers may know more if it `is_adopted`."""
         state = session.dispatcher.session
         state.on_change = partial(self._changed, session)
-        session.common = state_of(state)
         if not self._is_owner(session.id):
             state.hears_changes = False
             session.pass_line = partial(self._send_line, session)
         if self._store is not None:
             self._store.bind(session)
         if is_adopted:
-            self._send_to_all(ADOPTED, session)
+            session.hears_until = self._loop.time() + KNOWN_SECONDS
+            if state.hears_changes and session.dispatcher.runtime.has_upstreams:
+                session.dispatcher.runtime.upstreams.connect(state.client_capabilities)
+            self._send_to_all(ADOPTED, session.id, session.principal)
 
     async def stored(self, id: str) -> CommonState | None:
         """Return what other hosts have stored of a session; None if that is not known."""
@@ -101,70 +107,80 @@ class SessionSharing:
         session.missed |= bool(state.subscriptions)
         self.become(session, state)
 
-    def message(self, session: HttpSession, kind: str, body: bytes) -> None:
+    def message(self, session: HttpSession, kind: str, method: str, body: bytes) -> None:
         """Share a message that the client has posted, if another process may need it."""
-        message = Message()
-        message.read(body)
         if kind != "batch":
-            self._send_message(session, message, body)
+            self._send_message(session, kind, method, body)
             return
-        element = Message()
+        message, element = Message(), Message()
+        message.read(body)
         for text in message.elements():
             element.read(text)
-            self._send_message(session, element, bytes(text))
+            self._send_message(session, element.kind, element.method, bytes(text))
 
-    def _send_message(self, session: HttpSession, message: Message, text: bytes) -> None:
-        if message.kind == "response" or (message.kind == "notification" and message.method in FORWARDED):
-            self._send_to_all(MESSAGE, session, text)
+    def _send_message(self, session: HttpSession, kind: str, method: str | None, text: bytes) -> None:
+        if kind == "response" or (kind == "notification" and method in FORWARDED):
+            self._send_to_all(MESSAGE, session.id, session.principal, text)
             if self._store is not None:
                 self._store.post(session, MESSAGE, text)
 
-    def ended(self, session: HttpSession) -> Future[None] | None:
+    def ended(self, id: str, principal: str) -> Future[None] | None:
         """The client has ended a session. Return what is done when that is stored, or cannot be."""
-        self._send_to_all(ENDED, session)
-        return None if self._store is None else self._store.end(session)
+        self._send_to_all(ENDED, id, principal)
+        return None if self._store is None else self._store.end(id)
 
-    def _changed(self, session: HttpSession) -> None:
-        """The client has changed the state of a session here."""
-        state = state_of(session.dispatcher.session)
-        change = change_between(session.common, state)
-        if change.is_empty:
-            return
-        session.common = state
-        delivery = session.delivery = self._loop.create_future()
-        left = self._count - 1 + (self._store is not None)
+    def _changed(
+        self,
+        session: HttpSession,
+        log_level: str | None,
+        subscribed: dict[str, str],
+        unsubscribed: tuple[str, ...],
+    ) -> None:
+        """The client has set the state of a session here. All others hear of it even if it is nothing new:
+        this process may not know yet what they do."""
+        change = SessionChange(log_level, subscribed, unsubscribed)
+        self._note(session, change)
+        session.undelivered += self._count - 1 + (self._store is not None)
+        if session.delivery is None and session.undelivered:
+            session.delivery = self._loop.create_future()
 
         def taken() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                delivery.set_result(None)
-                if session.delivery is delivery:
-                    session.delivery = None
+            session.undelivered -= 1
+            if not session.undelivered:
+                delivery, session.delivery = session.delivery, None
+                if delivery is not None and not delivery.done():
+                    delivery.set_result(None)
 
-        self._send_to_all(STATE, session, change, taken)
+        self._send_to_all(STATE, session.id, session.principal, change, taken)
         if self._store is not None:
             self._store.write(session, change, taken)
 
     def _send_line(self, session: HttpSession, line: bytes) -> None:
-        self._send_one(worker_of(session.id.encode(), self._count) or 0, LINE, session, line)
+        owner = worker_of(session.id.encode(), self._count) or 0
+        self._send_one(owner, LINE, session.id, session.principal, line)
 
     def _send_to_all(
-        self, what: str, session: HttpSession, data: Any = None, on_taken: Callable[[], object] | None = None
+        self,
+        what: str,
+        id: str,
+        principal: str,
+        data: Any = None,
+        on_taken: Callable[[], object] | None = None,
     ) -> None:
         for other in range(self._count):
             if other != self._number:
-                self._send_one(other, what, session, data, on_taken)
+                self._send_one(other, what, id, principal, data, on_taken)
 
     def _send_one(
         self,
         to: int,
         what: str,
-        session: HttpSession,
+        id: str,
+        principal: str,
         data: Any,
         on_taken: Callable[[], object] | None = None,
     ) -> None:
-        about = {"id": session.id, "principal": session.principal, "from": self._number}
+        about = {"id": id, "principal": principal, "from": self._number}
         self._send(to, {"type": SHARED, "what": what, **about, "data": data}, on_taken)
 
     # --- what other processes send ------------------------------------------------------------------------
@@ -183,7 +199,9 @@ class SessionSharing:
         if session is None:
             return
         if what == STATE:
-            self._make(session, SessionChange(*data))
+            change = SessionChange(*data)
+            self._note(session, change)
+            self._make(session, change)
         elif what == KNOWN:
             self._add(session, SessionChange(*data))
         elif what == LINE:
@@ -193,7 +211,7 @@ class SessionSharing:
         elif what == ADOPTED:
             change = change_between(CommonState(), state_of(session.dispatcher.session))
             if not change.is_empty:
-                self._send_one(frame["from"], KNOWN, session, change)
+                self._send_one(frame["from"], KNOWN, id, principal, change)
 
     def receive(self, session: HttpSession, text: bytes) -> None:
         """Handle a message that the client has posted at another process."""
@@ -228,12 +246,35 @@ class SessionSharing:
         """Take what another worker has known when this one adopted a session: the client may have set the log
         level here since."""
         level = known.log_level if session.dispatcher.session.log_level is None else None
-        self._make(session, SessionChange(level, known.subscribed, ()))
+        noted = session.unsubscribed
+        subscribed = {uri: asked for uri, asked in known.subscribed.items() if hash(uri) not in noted}
+        self._make(session, SessionChange(level, subscribed, ()))
+
+    def _note(self, session: HttpSession, change: SessionChange) -> None:
+        """Note what the client has unsubscribed from, while `KNOWN` may come from a worker that did not know
+        that."""
+        noted = session.unsubscribed
+        if self._loop.time() > session.hears_until:
+            noted.clear()
+            return
+        for uri in change.subscribed:
+            noted.pop(hash(uri), None)
+        noted.update(dict.fromkeys(map(hash, change.unsubscribed)))
+        while len(noted) > MOST_NOTED:
+            del noted[next(iter(noted))]
 
     def _make(self, session: HttpSession, change: SessionChange) -> None:
         """Change the state of a session as its client has at another process."""
+        changes, state = session.dispatcher.changes, session.dispatcher.session
+        before = {uri: state.subscriptions.get(uri) for uri in (*change.unsubscribed, *change.subscribed)}
         try:
-            make_change(session.dispatcher.session, change)
+            make_change(state, change)
         except ProtocolError as error:
             diagnostics.write("info", f"a subscription of a session at another worker is not kept: {error}")
-        session.common = session.common.with_change(change)
+        now = state.subscriptions
+        changes.unwatch([asked for uri, asked in before.items() if asked is not None and uri not in now])
+        for uri in [uri for uri, asked in before.items() if asked is None and uri in now]:
+            try:
+                changes.watch_resources([now[uri]])
+            except FAILURES as error:  # of a provider; the client has been answered
+                tracebacks.report(f"a provider does not watch {uri:.200}", error)

@@ -44,14 +44,12 @@ class SessionWire:
             await self._post_initialize(request, body)
             return None
         if b"mcp-session-id" in request.headers:
-            return await self._post_in_session(request, body, kind)
+            return await self._post_in_session(request, body, kind, method)
         return await self.post_without_session(request, body, kind, method)
 
     async def _session_of(self, request: HttpRequest) -> HttpSession:
         """Return the session that a request names. Raises Refused: 400 without one, 404 if unknown."""
-        given = request.header(b"mcp-session-id")
-        if given is None:
-            raise Refused(400, "Mcp-Session-Id: the header is missing; a session begins with initialize")
+        given = _named_session(request)
         session = self._sessions.find(given, request.principal)
         if session is None:
             session = await self._continued(given, request.principal)
@@ -65,7 +63,7 @@ class SessionWire:
         except ProtocolError as error:
             raise Refused(429, error.message, error.code, RETRY) from None
         if session is None:
-            raise Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
+            raise no_session()
         self._exchanges.runtime = session.dispatcher.runtime
         return session
 
@@ -105,17 +103,14 @@ class SessionWire:
             raise
         return None
 
-    async def _post_in_session(self, request: HttpRequest, body: bytes, kind: str) -> Rest:
+    async def _post_in_session(self, request: HttpRequest, body: bytes, kind: str, method: str) -> Rest:
         session = await self._session_of(request)
         if kind == "batch" and session.version not in BATCHES:
             raise InvalidRequest("Invalid request: batches are part of protocol version 2025-03-26 only")
         exchange = session.exchange()
         answer = exchange.receive(body, request.entry)
         if kind != "request" and session.is_sealed and self._sessions.sharing is not None:
-            self._sessions.sharing.message(session, kind, body)
-        if session.delivery is not None and answer:
-            session.hold(exchange, answer)
-            answer = None
+            self._sessions.sharing.message(session, kind, method, body)
         if kind not in ("notification", "response") and answer is None and exchange.waits:
             return self._responses.send_in_session(request, session, exchange)
         session.put_back(exchange)
@@ -145,14 +140,19 @@ class SessionWire:
 
     async def delete(self, request: HttpRequest) -> None:
         """End a session; respond before the calls that this cancels do: the client may disconnect then."""
-        session = await self._session_of(request)
-        known_to_all = self._sessions.end_for_client(session)
+        id = _named_session(request)
+        session = self._sessions.find(id, request.principal)
+        if session is None and self._sessions.handshake_of(id, request.principal) is None:
+            raise no_session()
+        check_version(request.header(b"mcp-protocol-version"))
+        known_to_all = self._sessions.end_for_client(id, request.principal)
         try:
             if known_to_all is not None:
                 await known_to_all
             await request.answer(200)
         finally:
-            session.close()
+            if session is not None:
+                session.close()
 
     async def get(self, request: HttpRequest) -> None:
         if not request.accepts("text/event-stream"):
@@ -163,9 +163,22 @@ class SessionWire:
         if reader is None:
             raise Refused(400, "Last-Event-ID: there is nothing to resume after it")
         request.watch(reader.waiter.wake)
-        if session.on_listener is not None:
+        if session.on_listener is not None and reader.stream is session.standalone:
             session.on_listener()
         await self._responses.send_stream(request, session, reader, listens=True)
+
+
+def no_session() -> Refused:
+    """Return the answer to a request that names a session which does not exist."""
+    return Refused(404, "Mcp-Session-Id: there is no such session", code=-32001)
+
+
+def _named_session(request: HttpRequest) -> str:
+    """Return the id of the session that a request names. Raises Refused."""
+    given: str | None = request.header(b"mcp-session-id")
+    if given is None:
+        raise Refused(400, "Mcp-Session-Id: the header is missing; a session begins with initialize")
+    return given
 
 
 def check_version(given: str | None) -> str | None:

@@ -15,12 +15,11 @@ from functools import partial
 from time import monotonic
 
 from fastrpc.errors import InternalError, Overloaded
-from fastrpc.protocol.session_changes import CommonState
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.quotas import Quota
 from fastrpc.signed_texts import keys_of
 from fastrpc.transports.http import streams
-from fastrpc.transports.http.exchange import ANSWER, ENDS, MESSAGE, PAUSED, Exchange
+from fastrpc.transports.http.exchange import ENDS, MESSAGE, PAUSED, Exchange
 from fastrpc.transports.http.remembered import Bypass
 from fastrpc.transports.http.session_ids import STREAM_STEP, first_stream, is_sealed, new_id
 from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
@@ -101,8 +100,10 @@ class HttpSession:
         """Receives them while no client reads the standalone stream here: it may be open at another host."""
         self.on_listener: Callable[[], object] | None = None
         """Called when the client has opened the standalone stream."""
-        self.common = CommonState()
-        """What the other processes know of the session."""
+        self.unsubscribed: dict[int, None] = {}
+        """The hashes of URIs, which may be long, that the client has unsubscribed from while other processes
+        may still send what they knew before: until `hears_until`, a time of the loop."""
+        self.hears_until = 0.0
         self.unsaved: SessionChange | None = None
         """What could not be stored for other hosts yet."""
         self.missed = False
@@ -110,7 +111,10 @@ class HttpSession:
         self.listens_elsewhere = False
         """Whether the client has opened the standalone stream at another host since it did here."""
         self.delivery: Future[None] | None = None
-        """Done when the other processes know the state that the client has set."""
+        """Done when the other processes know the state that the client has set: no request is answered
+        meanwhile."""
+        self.undelivered = 0
+        """How many deliveries of changes, to one process each, are not done."""
 
     def become_sealed(self, id: str) -> None:
         """Take an id with which other processes can continue the session. From now on none of them gives a
@@ -141,6 +145,7 @@ class HttpSession:
             exchange.hand_over(None)
         else:
             exchange = self._make_exchange(self._connect(main=self.dispatcher), self._loop)
+            exchange.holder = self
         exchange.dispatcher.apply_session_state()
         return exchange
 
@@ -154,12 +159,6 @@ class HttpSession:
             self._idle.append(exchange)
         else:
             exchange.close()
-
-    def hold(self, exchange: Exchange, answer: bytes) -> None:
-        """Have an exchange answer when the `delivery` is done."""
-        exchange.in_flight = True
-        assert self.delivery is not None
-        self.delivery.add_done_callback(lambda delivery: exchange.put(ANSWER, answer))
 
     def rest(self) -> None:
         """Close the idle exchanges, which only save time, until the session is used again."""
@@ -381,14 +380,16 @@ class Sessions:
             self.sharing = self.make_sharing()
         self.sharing.use(runtime)
 
-    def end_for_client(self, session: HttpSession) -> Awaitable[object] | None:
-        """Remove a session that its client ends, which the caller then closes, and do not continue it.
-        Return what to wait for, a moment, until other processes do not either."""
-        self.remove(session)
-        if session.is_sealed:
-            self.refuse(session.id)
+    def end_for_client(self, id: str, principal: str) -> Awaitable[object] | None:
+        """Remove a session that its client ends, which the caller then closes if it is here, and do not
+        continue it. Return what to wait for, a moment, until other processes do not either."""
+        session = self._sessions.get(id)
+        if session is not None:
+            self.remove(session)
+        if is_sealed(id):
+            self.refuse(id)
             if self.sharing is not None:
-                return self.sharing.ended(session)
+                return self.sharing.ended(id, principal)
         return None
 
     def refuse(self, id: str) -> None:

@@ -133,9 +133,9 @@ class StoredSessions:
             before = session.unsaved
             session.unsaved = change if before is None else before.followed_by(change)
 
-    def end(self, session: HttpSession) -> asyncio.Future[None]:
+    def end(self, id: str) -> asyncio.Future[None]:
         """Write that the client has ended a session. The result is done when it is written, or cannot be."""
-        return asyncio.ensure_future(self._end(session.id[:NONCE]))
+        return asyncio.ensure_future(self._end(id[:NONCE]))
 
     async def _end(self, nonce: str) -> None:
         writing: Future[None] = self._store.end_session(nonce)
@@ -209,9 +209,10 @@ class StoredSessions:
         if session.unsaved is not None:
             state = state.with_change(session.unsaved)
         learned = self._sharing.become(session, state).subscribed
-        for uri in learned:
-            if self._announcements.was_updated(uri):  # it has subscribed elsewhere a moment before
-                session.dispatcher.changes.resource_updated(uri)
+        if session.dispatcher.session.hears_changes:
+            for uri in learned:
+                if self._announcements.was_updated(uri):  # it has subscribed elsewhere a moment before
+                    session.dispatcher.changes.resource_updated(uri)
 
     def refuse(self, nonce: str) -> None:
         """The client has ended a session at another host."""
