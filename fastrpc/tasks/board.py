@@ -64,6 +64,7 @@ class TaskBoard:
         self._waiting: dict[str, list[asyncio.Event]] = {}
         self._runs: dict[str, TaskRun] = {}
         self._rows = TaskRows(self._begin_turns)
+        self._opening: asyncio.Future[None] | None = None
         self._turns: asyncio.Task[None] | None = None
         self._listener: HeardChannel | None = None
         self._woken = asyncio.Event()
@@ -253,10 +254,12 @@ class TaskBoard:
         if self._listener is not None:
             self._listener.end()
             self._listener = None
-        turns, self._turns = self._turns, None
-        if turns is not None and not turns.get_loop().is_closed():
-            turns.cancel()
-            await asyncio.wait([turns])
+        endless = [self._turns, self._opening]
+        self._turns = self._opening = None
+        for each in endless:
+            if each is not None and not each.get_loop().is_closed():
+                each.cancel()
+                await asyncio.wait([each])
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             run.cancel()
@@ -351,8 +354,13 @@ class TaskBoard:
     def listen(self) -> None:
         """Have the clients of this process be notified of changes that other processes announce."""
         self._loop = asyncio.get_running_loop()
-        if not self._rows.is_open and TASKS_DATABASE.read().startswith("postgres"):
-            self._soon(self._rows.open())  # which begins to hear the processes of other hosts
+        if not self._rows.is_open and on_other_hosts():
+            self._open_once_there()  # which begins to hear the processes of other hosts
+
+    def _open_once_there(self) -> None:
+        opening = self._opening
+        if opening is None or opening.done() or opening.get_loop().is_closed():
+            self._opening = asyncio.ensure_future(self._rows.logged(self._rows.open_once_there()))
 
     def _announce(self, id: str, owner: str) -> None:
         """A task has changed in this process: notify clients, here and in the other processes."""
@@ -395,6 +403,12 @@ class TaskBoard:
         if record is not None:
             for changes in watching:
                 self.server.runtime.features.task_changed(changes, record)
+
+
+def on_other_hosts() -> bool:
+    """Whether the database is a server, which may be away for a while, and not a file."""
+    url: str = TASKS_DATABASE.read()
+    return url.startswith("postgres")
 
 
 def _left_behind(server: TaskServer, record: TaskRecord | None) -> TaskRecord | None:

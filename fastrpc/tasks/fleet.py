@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 
+from fastrpc.storage import DatabaseUnavailable
 from fastrpc.tasks import store
-from fastrpc.tasks.board import LEASE_SECONDS, TaskBoard
+from fastrpc.tasks.board import LEASE_SECONDS, TaskBoard, on_other_hosts
 from fastrpc.transports.base import Transport
 
 TYPE_CHECKING = False
@@ -36,8 +37,14 @@ class WorkerBoard(TaskBoard):
         self._idle.set()
 
     async def open(self) -> None:
-        """Open the database, and begin to take tasks. Raises StorageError."""
-        await self._rows.do(store.remove_expired, time.time())
+        """Open the database, and begin to take tasks: later, if a server's database is away, as it is while
+        that is started again. Raises StorageError for another problem."""
+        try:
+            await self._rows.open()
+        except DatabaseUnavailable:
+            if not on_other_hosts():
+                raise
+            self._open_once_there()
 
     def stop_accepting(self) -> None:
         """Take no more tasks."""

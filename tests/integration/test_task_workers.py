@@ -338,3 +338,22 @@ def test_workers_and_clients_hear_of_changes_again_when_the_database_was_away(
     id = answers[-1]["result"]["taskId"]
     assert all(each["error"]["code"] == -31001 for each in answers[:-1])
     assert host.ended(id)["status"] == "completed"
+
+
+@pytest.mark.long
+def test_a_worker_that_starts_while_the_database_is_away_waits_for_it(
+    postgres_fleet: Fleet, postgres: Any
+) -> None:
+    host = postgres_fleet.host()
+    id = host.begin("again")
+    postgres_fleet.let_go()
+    postgres.stop()
+    try:
+        worker, other = postgres_fleet.worker(), postgres_fleet.worker()
+        eventually(lambda: all("it is tried again" in each.stderr for each in (worker, other)))
+        os.kill(other.pid, signal.SIGTERM)
+        assert other.wait() == 0
+    finally:
+        postgres.start()
+    assert host.ended(id)["status"] == "completed"
+    assert postgres_fleet.runs("again") == [worker.pid]
