@@ -36,6 +36,7 @@ class TaskRows:
         self._journal: Journal | None = None
         self._opening: asyncio.Future[Journal] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.opening: asyncio.Future[None] | None = None
         self._problems = diagnostics.Once("error")
 
     @property
@@ -54,8 +55,13 @@ class TaskRows:
         """Open the database, if it is not open. Raises StorageError."""
         await self.do(lambda connection: None)
 
-    async def open_once_there(self) -> None:
-        """Open a database that is away, as soon as it is there. Raises StorageError for another problem."""
+    def open_once_there(self) -> None:
+        """Open a database that is away as soon as it is there, unless `opening` does so already."""
+        opening = self.opening
+        if opening is None or opening.done() or opening.get_loop().is_closed():
+            self.opening = asyncio.ensure_future(self.logged(self._open_once_there()))
+
+    async def _open_once_there(self) -> None:
         pause = RETRY_SECONDS
         while True:
             try:
