@@ -72,6 +72,9 @@ approvals = sa.Table(
     sa.Index("fastrpc_approvals_call", "call_digest"),
     sa.Index("fastrpc_approvals_state", "state", "caller"),
     sa.Index("fastrpc_approvals_expiry", "expires_at"),
+    sa.Index(
+        "fastrpc_approvals_newest", "state", sa.text("asked_at DESC"), "id", "expires_at", "valid_until"
+    ),
 )
 """`digest` is the digest of everything an approval is bound to, `call_digest` that of the caller and the call
 alone (`fastrpc.guard.approvals.binding`). `arguments`, `edited_arguments`, `schema`, `rest_digests` and
@@ -84,10 +87,12 @@ limits = sa.Table(
     sa.Column("key", sa.String(64), primary_key=True),
     sa.Column("counts", sa.Text, nullable=False),
     sa.Column("expires_at", sa.Double, nullable=False),
+    sa.Column("about", sa.Text, nullable=False, server_default=""),
     sa.Index("fastrpc_limits_expiry", "expires_at"),
 )
 """`key` is a digest of caller, tool and limit. `counts` is JSON: by the number of a stretch of time, what has
-been granted in it (`fastrpc.guard.leases.store`)."""
+been granted in it (`fastrpc.guard.leases.store`). `about` is JSON: of a budget its caller, tool and text; ""
+for a rate."""
 
 dashboard_keys = sa.Table(
     "fastrpc_dashboard_keys",

@@ -52,6 +52,8 @@ SAMPLES = {
         "INSERT INTO fastrpc_dashboard_keys (digest, kind, person, role, expires_at) "
         "VALUES ({digest}, 'link', 'ada', 'viewer', 1700000000)"
     ],
+    "0007": [],  # an index
+    "0008": ['UPDATE fastrpc_limits SET about = \'["ada", "", "5 calls/day"]\''],
 }
 """What a database of each revision holds, in its own tables: a new revision needs a line here."""
 
