@@ -56,6 +56,11 @@ class TaskOfCall(Protocol):
     def is_cancelled(self) -> bool:
         """Whether the client has cancelled the task. A call that ends with its server is not cancelled."""
 
+    @property
+    def is_run_again(self) -> bool:
+        """Whether the call may have been begun before, in a process that has ended since: what it has begun
+        there, no one goes on with."""
+
 
 class ClientRequest(Protocol):
     """The client's request that a call serves."""
