@@ -77,7 +77,7 @@ TEST_PACKAGES = [
 ]
 EXTRAS = (
     *("schema", "contracts", "vyper", "guard", "knowledge", "documents", "postgresql", "http", "oauth"),
-    *("dashboard", "tools", "embeddings", "local-embeddings", "all"),
+    *("tasks", "dashboard", "tools", "embeddings", "local-embeddings", "all"),
 )
 # Neither playwright nor ONNX Runtime has a wheel for musl.
 NOT_THERE = {"musllinux_1_2_x86_64": ("tools", "local-embeddings", "all")}

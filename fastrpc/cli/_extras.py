@@ -25,6 +25,7 @@ MODULES = {
     "embeddings": ("numpy",),
     "local-embeddings": ("onnxruntime", "tokenizers"),
     "postgresql": ("psycopg",),
+    "tasks": ("alembic", "sqlalchemy"),
     "oauth": ("keyring", "mcp"),
     "openapi": ("openapi_pydantic",),
     "dashboard": ("starlette", "jinja2"),

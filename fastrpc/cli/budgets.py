@@ -1,19 +1,25 @@
 """``fastrpc budgets``: shows what callers have used of their budgets, or resets it to zero.
 
-Reads and writes the file in which running servers count (`fastrpc.guard.budgets.file`); they can keep
-running. A budget is shown as it was when a call was last counted against it, including reservations of
-running calls.
+Two places know it, and both are read: the file in which the servers of this host count
+(`fastrpc.guard.budgets.file`), and the guard's database, from which hosts lease what they share
+(`fastrpc.guard.leases`). Servers can keep running. A budget is shown as it was when a call was last counted
+against it, including reservations of running calls, and what hosts have leased and not used yet.
 """
 
 from __future__ import annotations
 
 import os
 from time import time
+from typing import NamedTuple
 
 from fastrpc.cli import configuration, parser, write_line
 from fastrpc.cli._catalogue import print_json, print_table
+from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import check_action
 from fastrpc.errors import UsageError
+from fastrpc.guard.policy.budgets import Budget
+from fastrpc.storage import GUARD_DATABASE
+from fastrpc.storage.kinds import GUARD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fastrpc.guard.budgets.file import BudgetFile
-    from fastrpc.guard.policy.budgets import Budget
-
-    Use = tuple[int, int, int, str, str, Budget]
-    """A cell's position, the number of its period, the amount, the caller, the tool ("": all), the budget."""
+    from fastrpc.guard.leases.store import LimitStore
 
 USAGE = "list [CALLER] | reset CALLER  [OPTION…]"
 EXAMPLES = """\
@@ -38,6 +41,27 @@ ACTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "list": ("Show what callers have used of their budgets.", ("json",)),
     "reset": ("Set what a caller has used to zero.", ()),
 }
+COLUMNS = ("caller", "tool", "budget", "used", "limit", "percent", "resets_at", "counted")
+
+
+class Use(NamedTuple):
+    """What a caller has used of a budget in the period `number`; `tool` is "" for all. `place` is that of its
+    cell in this host's file, and `key` that of its row in the database, None where it is not counted there;
+    `here` is the amount of the cell."""
+
+    caller: str
+    tool: str
+    budget: Budget
+    number: int
+    amount: int
+    place: int | None = None
+    here: int = 0
+    key: str | None = None
+
+    @property
+    def of(self) -> tuple[str, str, str, str, int]:
+        """What the cell and the row of a budget have in common."""
+        return self.caller, self.tool, self.budget.unit, self.budget.period, self.number
 
 
 def main(arguments: list[str]) -> int:
@@ -51,18 +75,43 @@ def main(arguments: list[str]) -> int:
     )
     options.option("--tool TOOL", "only the budgets of this tool")
     options.option("--json", "for list: as JSON, for programs")
+    add_database(options)
     chosen = options.parse(arguments)
     check_action("budgets", chosen.action, ACTIONS)
     if chosen.action == "reset" and chosen.caller is None:
         raise UsageError("budgets reset: name the caller (see 'fastrpc budgets list')")
-    configuration().export(os.environ)
+    settings = configuration()
+    settings.declare([GUARD_DATABASE])
+    settings.export(os.environ)
     file = _opened()
-    uses = sorted(_uses(file, chosen), key=lambda use: (*use[3:5], use[5].text)) if file is not None else []
-    if chosen.action == "list":
-        _list(uses, as_json=chosen.json)
-    else:
-        _reset(file, uses, chosen)
+    if not (chosen.database or settings[GUARD_DATABASE.name] or os.path.exists(GUARD.default_path)):
+        _act(chosen, file, None)
+        return 0
+    from fastrpc.guard.leases.store import LimitStore
+
+    with guard_database(chosen.database) as database:
+        _act(chosen, file, LimitStore(database))
     return 0
+
+
+def _act(chosen: Namespace, file: BudgetFile | None, shared: LimitStore | None) -> None:
+    found = list(_of_all_hosts(shared)) if shared is not None else []
+    uses = {use.of: use for use in found}
+    for here in _of_this_host(file) if file is not None else ():
+        use = uses.get(here.of, here)
+        uses[here.of] = use._replace(place=here.place, here=here.amount)
+    wanted = [
+        use
+        for use in uses.values()
+        if chosen.caller in (None, use.caller)
+        and chosen.tool in (None, use.tool)
+        and (use.amount or use.place is not None)
+    ]
+    wanted.sort(key=lambda use: (use.caller, use.tool, use.budget.text))
+    if chosen.action == "list":
+        _list(wanted, as_json=chosen.json)
+    else:
+        _reset(file, shared, wanted, chosen)
 
 
 def _opened() -> BudgetFile | None:
@@ -73,10 +122,9 @@ def _opened() -> BudgetFile | None:
     return BudgetFile(path, counts=False) if os.path.lexists(path) else None
 
 
-def _uses(file: BudgetFile, chosen: Namespace) -> Iterator[Use]:
+def _of_this_host(file: BudgetFile) -> Iterator[Use]:
     from fastrpc.guard.budgets.ledger import parts_of
     from fastrpc.guard.budgets.periods import number_of
-    from fastrpc.guard.policy.budgets import Budget
 
     now = time()
     for place, _, number, amount, text in file.table.entries():
@@ -85,10 +133,20 @@ def _uses(file: BudgetFile, chosen: Namespace) -> Iterator[Use]:
             budget = Budget(budget_text, None)
         except ValueError:  # its cell is being claimed
             continue
-        if number < number_of(budget.period, now) or chosen.caller not in (None, caller):
-            continue
-        if chosen.tool in (None, tool):
-            yield place, number, amount, caller, tool, budget
+        if number >= number_of(budget.period, now):
+            yield Use(caller, tool, budget, number, amount, place, amount)
+
+
+def _of_all_hosts(shared: LimitStore) -> Iterator[Use]:
+    from fastrpc.guard.budgets.periods import number_of
+
+    now = time()
+    for key, caller, tool, text, counts in shared.budgets():
+        budget = Budget(text, None)
+        current = number_of(budget.period, now)
+        for number, amount in {current: 0, **counts}.items():
+            if number >= current:
+                yield Use(caller, tool, budget, number, amount, key=key)
 
 
 def _list(uses: list[Use], *, as_json: bool) -> None:
@@ -96,25 +154,33 @@ def _list(uses: list[Use], *, as_json: bool) -> None:
     if as_json:
         print_json(described)
         return
-    columns = ("caller", "tool", "budget", "used", "limit", "percent", "resets_at")
-    rows = [tuple("-" if each[name] is None else str(each[name]) for name in columns) for each in described]
-    print_table(tuple(name.replace("_", " ") for name in columns), rows)
+    rows = [tuple("-" if each[name] is None else str(each[name]) for name in COLUMNS) for each in described]
+    print_table(tuple(name.replace("_", " ") for name in COLUMNS), rows)
 
 
 def _described(use: Use) -> dict[str, Any]:
     from fastrpc.guard.budgets.ledger import facts
     from fastrpc.guard.budgets.periods import ends_at
 
-    _, number, amount, caller, tool, budget = use
-    found = facts(budget, amount, ends_at(budget.period, number))
-    return {"caller": caller, "tool": tool or None, **found, "percent": 100 * amount // budget.limit}
+    found = facts(use.budget, use.amount, ends_at(use.budget.period, use.number))
+    return {
+        "caller": use.caller,
+        "tool": use.tool or None,
+        **found,
+        "percent": 100 * use.amount // use.budget.limit,
+        "counted": "this host" if use.key is None else "all hosts",
+    }
 
 
-def _reset(file: BudgetFile | None, uses: list[Use], chosen: Namespace) -> None:
-    if file is None or not uses:
+def _reset(file: BudgetFile | None, shared: LimitStore | None, uses: list[Use], chosen: Namespace) -> None:
+    if not uses:
         what = "" if chosen.tool is None else f" of the tool {chosen.tool}"
         raise UsageError(f"budgets reset: nothing is counted{what} for {chosen.caller}")
-    for place, number, amount, *_ in uses:
-        file.table.clear(place, number, amount)
+    for use in uses:
+        if shared is not None and use.key is not None:
+            # What is set to zero here is leased and not used then: this host gives it back to the database.
+            shared.set_count(use.key, use.number, use.here)
+        if file is not None and use.place is not None:
+            file.table.clear(use.place, use.number, use.here)
     count = f"{len(uses)} budget{'' if len(uses) == 1 else 's'}"
     write_line(f"fastrpc: {count} of {chosen.caller} set to zero")

@@ -1,8 +1,8 @@
 """``fastrpc worker``: a process that runs the tasks of servers, with which it shares a database.
 
 It serves no client. The servers that leave tasks to it have the same target, so that it finds their tools,
-the same database, and the setting FASTRPC_TASK_WORKERS. At its end, on a signal, it takes no more tasks,
-waits for those that run, and leaves the rest to others.
+the same database and guard, and the setting FASTRPC_TASK_WORKERS. At its end, on a signal, it takes no more
+tasks, waits for those that run, and leaves the rest to others.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ def main(arguments: list[str]) -> int:
         "a password)",
     )
     options.option("--tasks N", f"tasks that run at once ({PLACES})", type=int, default=PLACES)
+    options.option(
+        "--guard FILE",
+        "the guard of the servers: runs the tasks of servers that are started with this policy and the same "
+        "FASTRPC_GUARD_DATABASE",
+    )
     options.option("--name NAME", "the servers' name, if they are started with --name")
     options.option("--cwd DIR", "change to the folder DIR first")
     options.option(
@@ -61,6 +66,10 @@ def main(arguments: list[str]) -> int:
         if chosen.database:
             _take_database(chosen.database)
         server = assemble(chosen.targets, settings, name=chosen.name)
+        if chosen.guard:
+            from fastrpc.guard.serving import GuardedServing
+
+            GuardedServing(chosen.guard, "worker").guarded(server)
         server.run(transport=WorkerTransport(server, chosen.tasks), drain_seconds=drain_seconds)
     except StorageError as error:
         raise UsageError(str(error)) from None

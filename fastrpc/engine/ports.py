@@ -56,6 +56,11 @@ class TaskOfCall(Protocol):
     def is_cancelled(self) -> bool:
         """Whether the client has cancelled the task. A call that ends with its server is not cancelled."""
 
+    @property
+    def is_run_again(self) -> bool:
+        """Whether the call may have been begun before, in a process that has ended since: what it has begun
+        there, no one goes on with."""
+
 
 class ClientRequest(Protocol):
     """The client's request that a call serves."""
@@ -162,6 +167,29 @@ class ApprovalGates(Protocol):
 
     async def withdraw(self, approval_id: str, why: str) -> None:
         """Make an approval void, unless a call has used it."""
+
+
+class GuardForTasks(Protocol):
+    """What tasks need of the guard that decides about their calls: see `fastrpc.guard.tasks`."""
+
+    is_shared: bool
+    """Whether another process with the same guard decides as this one does: it knows the same callers, and
+    counts with it."""
+
+    @property
+    def place(self) -> str:
+        """Where the guard's database is, the same text in each process that uses it."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be said now who has which principal."""
+
+    def caller(self, principal: str) -> str:
+        """Return who has a principal now, as a text to be compared."""
+
+    def refuse(self, principal: str, tool: str) -> str:
+        """Record that a task does not run, since its principal is another caller now; return the error for
+        its client, as JSON."""
 
 
 class HeldTask(TaskOfCall, Protocol):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastrpc.engine.ports import (
         ApprovalGates,
         Features,
+        GuardForTasks,
         NotifiedDispatcher,
         RequestCounter,
         RequestWrapper,
@@ -70,6 +71,8 @@ class SharedState:
         """Returns the caller who has a principal, if a guard knows more of them."""
         self.gates: ApprovalGates | None = None
         """Asks people for approvals that no call waits for, if a guard can."""
+        self.task_guard: GuardForTasks | None = None
+        """What tasks need of the guard of a policy, if there is one."""
         self.knows_callers = True
         """Whether each caller has a separate principal: not over HTTP without authentication."""
         self.makes_tasks_of_approvals = False

@@ -27,6 +27,7 @@ from fastrpc.guard.policy import file as policy_file
 from fastrpc.guard.policy.config import Grant, GuardConfig
 from fastrpc.guard.policy.decisions import Policy
 from fastrpc.guard.policy.sections import GuardConfigError, Section
+from fastrpc.guard.tasks import TaskGuard
 from fastrpc.regular_files import stamp_of
 from fastrpc.storage.kinds import GUARD
 from fastrpc.storage.settings import GUARD_DATABASE
@@ -60,15 +61,16 @@ NOBODY = Caller("", "")
 
 
 class GuardedServing:
-    """What the guard of a server needs, for each of its processes. `transport` is stdio or http;
-    `needs_tokens`: clients can only have tokens of the guard. Raises UsageError for an unusable file."""
+    """What the guard of a server needs, for each of its processes. `transport` is stdio or http, or worker
+    for a process of `fastrpc worker`, which knows callers as over HTTP. `needs_tokens`: clients can only have
+    tokens of the guard. Raises UsageError for an unusable file."""
 
     def __init__(self, path: str, transport: str, *, needs_tokens: bool = False) -> None:
         self.path = os.path.abspath(path)
         self.transport = transport
         self._stamp = stamp_of(self.path)  # before it is read, so that a change in between is noticed later
         self.config = policy_file.read(self.path)
-        if not self.config.allows(transport):
+        if not self.config.allows("http" if transport == "worker" else transport):
             raise GuardConfigError(f"{path}: transports: {transport} is not enabled")
         self.rates = RateTable()
         if self.config.has_budgets:
@@ -78,6 +80,11 @@ class GuardedServing:
         self.database_url = database_url(self.config)
         default = "database" if self.database_url.startswith("postgres") else "host"
         self._leases = (self.config.counts_in or default) == "database"
+        if transport == "worker" and not self._leases:
+            raise GuardConfigError(
+                f"{path}: a worker needs rates and budgets that processes share: defaults.count_in = "
+                '"database", which is the default with PostgreSQL'
+            )
         is_there = bool(self.database_url) or os.path.exists(GUARD.default_path)
         self.database: GuardDatabase
         """The database in the process that serves; `guarded` sets it."""
@@ -85,7 +92,7 @@ class GuardedServing:
         """The guard in the process that serves; `guarded` sets it."""
         self.audit: CallAudit | None = None
         """What records calls in the process that serves; `guarded` sets it."""
-        self._has_database = is_there or (needs_tokens and not self.config.tokens)
+        self._has_database = is_there or (needs_tokens and not self.config.tokens) or transport == "worker"
 
     @property
     def has_tokens(self) -> bool:
@@ -110,7 +117,8 @@ class GuardedServing:
         """Apply the guard to a server, in this process, and return the server. Raises UsageError."""
         policy = policy_for(self.config, server)
         database = self.database = GuardDatabase(self.database_url)
-        callers = Callers(self.config, self.transport, tokens_of(database) if self._has_database else None)
+        directory = tokens_of(database) if self._has_database else None
+        callers = Callers(self.config, self.transport, directory)
         audit = self.audit = audit_for(self.config)
         webhook = webhook_for(self.config, database)
 
@@ -151,6 +159,13 @@ class GuardedServing:
             noted_by(audit.gate if audit else None),
         )
         server.runtime.makes_tasks_of_approvals = not server.runtime.has_upstreams
+        server.runtime.task_guard = TaskGuard(
+            self.database_url,
+            callers.of,
+            lambda: directory is None or directory.is_available,
+            None if audit is None else audit.task_refused,
+            is_shared=self._leases and self.transport != "stdio",
+        )
         if self.config.counts_requests:
             from fastrpc.guard.requests import EveryRequest
 

@@ -40,7 +40,7 @@ GUARD = DatabaseKind(
     "the guard's database",
     file_name="guard.sqlite3",
     extra="guard",
-    revisions=("0001", "0002", "0003", "0004", "0005", "0006", "0007"),
+    revisions=("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008"),
     migrations=os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations", "versions"),
     version_table="fastrpc_schema_version",
 )

@@ -87,10 +87,12 @@ limits = sa.Table(
     sa.Column("key", sa.String(64), primary_key=True),
     sa.Column("counts", sa.Text, nullable=False),
     sa.Column("expires_at", sa.Double, nullable=False),
+    sa.Column("about", sa.Text, nullable=False, server_default=""),
     sa.Index("fastrpc_limits_expiry", "expires_at"),
 )
 """`key` is a digest of caller, tool and limit. `counts` is JSON: by the number of a stretch of time, what has
-been granted in it (`fastrpc.guard.leases.store`)."""
+been granted in it (`fastrpc.guard.leases.store`). `about` is JSON: of a budget its caller, tool and text; ""
+for a rate."""
 
 dashboard_keys = sa.Table(
     "fastrpc_dashboard_keys",

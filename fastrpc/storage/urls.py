@@ -42,6 +42,14 @@ class DatabaseLocation(NamedTuple):
     def __repr__(self) -> str:
         return f"Place({self.shown})"
 
+    @property
+    def shared_name(self) -> str:
+        """The location for other processes, of other users and hosts too: a file's with the host's name."""
+        if self.path:
+            return f"{os.uname().nodename}:{os.path.realpath(self.path)}"
+        host = self.url.host or next(iter(_values(self.url.query.get("host"))), "localhost")
+        return f"postgresql://{host}:{self.url.port or 5432}/{self.url.database or self.url.username or ''}"
+
     def cause(self, error: BaseException) -> str:
         """Return the first line of a driver's message, without the secrets of the URL."""
         text = (str(error).strip() or type(error).__name__).splitlines()[0]

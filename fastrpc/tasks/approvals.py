@@ -6,6 +6,8 @@ from fastrpc.tasks import store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fastrpc.engine.ports import ApprovalGates
     from fastrpc.tasks.record import TaskRecord
     from fastrpc.tasks.rows import TaskRows
@@ -19,11 +21,17 @@ async def withdraw(rows: TaskRows, gates: ApprovalGates, id: str) -> None:
 
 
 async def proceeding(
-    rows: TaskRows, gates: ApprovalGates, server: str, worker: str, until: float, now: float
+    rows: TaskRows,
+    gates: ApprovalGates,
+    server: str,
+    worker: str,
+    until: float,
+    now: float,
+    guards: Sequence[str],
 ) -> list[TaskRecord]:
     """Give a worker the tasks whose clients have been asked to approve the call, and others have decided, or
     no one in time; return them. Raises StorageError."""
-    asked = await rows.do(store.asked_about_approvals, server)
+    asked = await rows.do(store.asked_about_approvals, server, guards)
     over = await gates.over([approval for _, approval in asked]) if asked else []
     found = []
     for id, approval in asked:

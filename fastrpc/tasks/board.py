@@ -19,7 +19,7 @@ from fastrpc.settings import TASKS_DATABASE
 from fastrpc.storage import StorageError
 from fastrpc.tasks import approvals, store, workers
 from fastrpc.tasks.changes import announce
-from fastrpc.tasks.placement import leaves_to_workers
+from fastrpc.tasks.placement import guards_of, leaves_guarded, leaves_to_workers
 from fastrpc.tasks.record import CANCELLED, FAILED, INPUT_REQUIRED, WORKING, TaskRecord
 from fastrpc.tasks.rows import TaskRows
 from fastrpc.tasks.run import TaskRun
@@ -82,6 +82,7 @@ class TaskBoard:
         """Begin the call of a request that may become a task, or in 2025-11-25 is one."""
         now = time.time()
         ttl_ms = TTL_MS if ttl_ms is None else min(ttl_ms, LONGEST_TTL_MS)
+        guard = self.server.runtime.task_guard
         record = TaskRecord(
             id=store.new_id(),
             owner=principal,
@@ -99,6 +100,8 @@ class TaskBoard:
             poll_ms=POLL_MS,
             worker=self.worker,
             lease_until=now + LEASE_SECONDS,
+            guard=guard.place if guard is not None else "",
+            caller=guard.caller(principal) if guard is not None else "",
         )
         params = params_of(request)
         required = tool.task == "required"
@@ -255,9 +258,10 @@ class TaskBoard:
             self._listener.end()
             self._listener = None
         turns, self._turns = self._turns, None
-        if turns is not None and not turns.get_loop().is_closed():
-            turns.cancel()
-            await asyncio.wait([turns])
+        for each in (turns, self._rows.opening):
+            if each is not None and not each.get_loop().is_closed():
+                each.cancel()
+                await asyncio.wait([each])
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             run.cancel()
@@ -317,20 +321,24 @@ class TaskBoard:
 
         await self._rows.do(store.renew, self.worker, until, list(self._runs))
         await self._rows.do(store.remove_expired, now)
-        server = self.server.name
+        server, guards = self.server.name, guards_of(self.server, self.is_worker)
         ended = [name for name in await self._rows.do(store.workers, server) if workers.has_ended(name)]
         error = dumps({"code": InternalError.code, "message": LOST})
         for id, owner in await self._rows.do(
-            store.fail_lost, server, self.worker, now, ended, LOST_AT_ONCE, error
+            store.fail_lost, server, self.worker, now, ended, LOST_AT_ONCE, error, guards
         ):
             self._announce(id, owner)
+        guard, gates = self.server.runtime.task_guard, self.server.runtime.gates
+        if guard is not None and not guard.is_ready:
+            return
         for record in await self._rows.do(
-            store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE
+            store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE, guards
         ):
             self._resume(record)
-        gates = self.server.runtime.gates
-        if gates is not None:
-            for record in await approvals.proceeding(self._rows, gates, server, self.worker, until, now):
+        if gates is not None and (self.is_worker or not leaves_guarded(self.server)):
+            for record in await approvals.proceeding(
+                self._rows, gates, server, self.worker, until, now, guards
+            ):
                 self._resume(record)
 
     def _resume(self, record: TaskRecord, *, is_cancelled: bool = False) -> None:
@@ -345,15 +353,20 @@ class TaskBoard:
         run = self._runs[record.id] = TaskRun(self, record, params)
         run.is_cancelled = is_cancelled
         run.approval = approval
-        run.begin()
+        guard = self.server.runtime.task_guard
+        if guard is not None and record.caller and record.caller != guard.caller(record.owner):
+            run.ended = True
+            self.end(run, FAILED, error=guard.refuse(record.owner, record.tool))
+        else:
+            run.begin()
 
     # --- changes ----------------------------------------------------------------------------------------
 
     def listen(self) -> None:
         """Have the clients of this process be notified of changes that other processes announce."""
         self._loop = asyncio.get_running_loop()
-        if not self._rows.is_open and TASKS_DATABASE.read().startswith("postgres"):
-            self._soon(self._rows.open())  # which begins to hear the processes of other hosts
+        if not self._rows.is_open and on_other_hosts():
+            self._rows.open_once_there()  # which begins to hear the processes of other hosts
 
     def _announce(self, id: str, owner: str) -> None:
         """A task has changed in this process: notify clients, here and in the other processes."""
@@ -396,6 +409,12 @@ class TaskBoard:
         if record is not None:
             for changes in watching:
                 self.server.runtime.features.task_changed(changes, record)
+
+
+def on_other_hosts() -> bool:
+    """Whether the database is a server, which may be away for a while, and not a file."""
+    url: str = TASKS_DATABASE.read()
+    return url.startswith("postgres")
 
 
 def _left_behind(server: TaskServer, record: TaskRecord | None) -> TaskRecord | None:

@@ -9,8 +9,8 @@ from fastrpc.storage import DatabaseKind
 TASKS = DatabaseKind(
     "the tasks' database",
     file_name="tasks.sqlite3",
-    extra="guard",
-    revisions=("t0001", "t0002"),
+    extra="tasks",
+    revisions=("t0001", "t0002", "t0003"),
     migrations=os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations"),
     version_table="fastrpc_tasks_version",
 )

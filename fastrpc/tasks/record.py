@@ -31,7 +31,9 @@ class TaskRecord(NamedTuple):
     by key; `answers`, see `Answers`; `result` and `error`. `request_state` is what the call gave with its
     questions, and gets back with the answers. `ttl_ms` is how long the task is kept after its creation, None
     for as long as the server wants. `worker` is the process that runs it, until `lease_until`. `approval` is
-    the id of the approval that it waits for: as long as there is one, its function has not begun.
+    the id of the approval that it waits for: as long as there is one, its function has not begun. `guard` is
+    where the database of the server's guard is, and `caller` who the owner was when the task was created, as
+    that guard says it: "" without a guard.
     """
 
     id: str
@@ -57,6 +59,8 @@ class TaskRecord(NamedTuple):
     result: str = ""
     error: str = ""
     approval: str = ""
+    guard: str = ""
+    caller: str = ""
 
     @property
     def is_open(self) -> bool:

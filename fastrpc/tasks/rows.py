@@ -6,7 +6,7 @@ import asyncio
 
 from fastrpc import diagnostics
 from fastrpc.settings import TASKS_DATABASE
-from fastrpc.storage import CommitUnknown, StorageError, open_database
+from fastrpc.storage import CommitUnknown, DatabaseUnavailable, StorageError, open_database
 from fastrpc.tasks import store
 from fastrpc.tasks.journal import Journal, JournalClosed
 from fastrpc.tasks.kind import TASKS
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 RETRY_SECONDS = 0.5
+LONGEST_PAUSE = 4.0
+"""The longest pause between two attempts to open a database that is away."""
 
 
 class TaskRows:
@@ -34,6 +36,7 @@ class TaskRows:
         self._journal: Journal | None = None
         self._opening: asyncio.Future[Journal] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.opening: asyncio.Future[None] | None = None
         self._problems = diagnostics.Once("error")
 
     @property
@@ -51,6 +54,23 @@ class TaskRows:
     async def open(self) -> None:
         """Open the database, if it is not open. Raises StorageError."""
         await self.do(lambda connection: None)
+
+    def open_once_there(self) -> None:
+        """Open a database that is away as soon as it is there, unless `opening` does so already."""
+        opening = self.opening
+        if opening is None or opening.done() or opening.get_loop().is_closed():
+            self.opening = asyncio.ensure_future(self.logged(self._open_once_there()))
+
+    async def _open_once_there(self) -> None:
+        pause = RETRY_SECONDS
+        while True:
+            try:
+                await self.open()
+                return
+            except DatabaseUnavailable as error:
+                self._problems.write(f"{error}; it is tried again until it can be opened")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     async def do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
         """Run a function of `store` in a transaction, and return its value once that is committed. Raises

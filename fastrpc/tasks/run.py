@@ -102,6 +102,11 @@ class TaskRun:
         """Whether there is a task: no request waits for the call."""
         return self._request is None
 
+    @property
+    def is_run_again(self) -> bool:
+        """Whether an earlier run may have begun the function, as `Context.task` says it."""
+        return self.record.runs > 1
+
     def begin(self) -> None:
         """Begin the call; it becomes a task `after_seconds` later, at 0 if it waits at all."""
         self._call.begin()

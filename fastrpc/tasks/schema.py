@@ -34,6 +34,8 @@ tasks = Table(
     Column("lease_until", Double, nullable=False),
     Column("runs", Integer, nullable=False),
     Column("approval", String(64), nullable=False, server_default=""),
+    Column("guard", Text, nullable=False, server_default=""),
+    Column("caller", Text, nullable=False, server_default=""),
     Index("fastrpc_tasks_owner", "owner", "created_at", "id"),
     Index("fastrpc_tasks_open", "owner", "state"),
     Index("fastrpc_tasks_lease", "state", "lease_until"),

@@ -21,7 +21,7 @@ from fastrpc.tasks.workers import OF_WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from sqlalchemy import ColumnElement
@@ -35,6 +35,8 @@ RESULT_LIMIT = 16 * 1024 * 1024
 """Characters of JSON."""
 MESSAGE_LIMIT = 1000
 REMOVED_AT_ONCE = 500
+UNGUARDED = ("",)
+"""The guards (`TaskRecord.guard`) of tasks that a process without a guard may run."""
 
 _OVER = {"params": "", "questions": "", "answers": "", "request_state": ""}
 """What a task that has ended does not keep."""
@@ -66,6 +68,7 @@ _QUEUED = (
         ),
         tasks.c.server == bindparam("server"),
         tasks.c.tool.in_(bindparam("tools", expanding=True)),
+        tasks.c.guard.in_(bindparam("guards", expanding=True)),
     )
     .order_by(tasks.c.created_at)
     .limit(bindparam("places"))
@@ -204,21 +207,36 @@ def workers(connection: Connection, server: str) -> list[str]:
 
 
 def take_lost(
-    connection: Connection, server: str, worker: str, until: float, now: float, ended: list[str], limit: int
+    connection: Connection,
+    server: str,
+    worker: str,
+    until: float,
+    now: float,
+    ended: list[str],
+    limit: int,
+    guards: Sequence[str] = UNGUARDED,
 ) -> list[TaskRecord]:
     """Give a worker the tasks of a server whose worker has let its lease expire, or has `ended`, those whose
-    tool is idempotent or has not begun, since its call waited for an approval; return them."""
-    lost = and_(_is_lost(server, worker, now, ended), _MAY_RUN_AGAIN)
+    tool is idempotent or has not begun, since its call waited for an approval, and which one of `guards`
+    guards; return them."""
+    lost = and_(_is_lost(server, worker, now, ended, guards), _MAY_RUN_AGAIN)
     wanted = select(*COLUMNS).where(lost).order_by(tasks.c.lease_until).limit(limit)
     return _taken(connection, connection.execute(wanted.with_for_update(skip_locked=True)), worker, until)
 
 
 def fail_lost(
-    connection: Connection, server: str, worker: str, now: float, ended: list[str], limit: int, error: str
+    connection: Connection,
+    server: str,
+    worker: str,
+    now: float,
+    ended: list[str],
+    limit: int,
+    error: str,
+    guards: Sequence[str] = UNGUARDED,
 ) -> list[tuple[str, str]]:
     """End those whose tool must not run again; return their ids and owners. No worker gets them: one that did
     not hear of it could take them for tasks that it has yet to begin."""
-    lost = and_(_is_lost(server, worker, now, ended), not_(_MAY_RUN_AGAIN))
+    lost = and_(_is_lost(server, worker, now, ended, guards), not_(_MAY_RUN_AGAIN))
     wanted = select(tasks.c.id, tasks.c.owner).where(lost).limit(limit).with_for_update(skip_locked=True)
     found = [(id, owner) for id, owner in connection.execute(wanted)]
     if found:
@@ -235,12 +253,20 @@ def take_queued(
     until: float,
     known: list[str],
     limit: int,
+    guards: Sequence[str] = UNGUARDED,
 ) -> list[TaskRecord]:
-    """Give a worker tasks of a server that no process has begun, the oldest first, of tools that it has;
-    return them. Those that it holds, besides the ones that it knows of, are such tasks too: it did not hear
-    that an earlier transaction had been committed."""
+    """Give a worker tasks of a server that no process has begun, the oldest first, of tools and guards that
+    it has; return them. Those that it holds, besides the ones that it knows of, are such tasks too: it did
+    not hear that an earlier transaction had been committed."""
     asked = {"worker": worker, "known": known, "server": server, "tools": tools, "places": limit}
-    return _taken(connection, connection.execute(_QUEUED, asked), worker, until)
+    return _taken(connection, connection.execute(_QUEUED, {**asked, "guards": guards}), worker, until)
+
+
+def other_guards(connection: Connection, server: str, guards: Sequence[str]) -> list[str]:
+    """Return the guards, besides some, of the tasks of a server that no process has begun."""
+    queued = and_(tasks.c.state == WORKING, tasks.c.worker == "", tasks.c.server == server)
+    wanted = select(tasks.c.guard).where(queued, tasks.c.guard.not_in(guards)).distinct()
+    return sorted(row[0] for row in connection.execute(wanted))
 
 
 def _taken(connection: Connection, found: Iterable[Any], worker: str, until: float) -> list[TaskRecord]:
@@ -312,9 +338,12 @@ def remove_expired(connection: Connection, now: float) -> int:
     return connection.execute(delete(tasks).where(tasks.c.id.in_(ids))).rowcount
 
 
-def asked_about_approvals(connection: Connection, server: str) -> list[tuple[str, str]]:
+def asked_about_approvals(
+    connection: Connection, server: str, guards: Sequence[str] = UNGUARDED
+) -> list[tuple[str, str]]:
     """Return the ids of tasks whose clients have been asked to approve the call, with their approvals."""
-    asked = and_(tasks.c.state == INPUT_REQUIRED, tasks.c.server == server, tasks.c.approval != "")
+    is_asked = and_(tasks.c.state == INPUT_REQUIRED, tasks.c.approval != "")
+    asked = and_(is_asked, tasks.c.server == server, tasks.c.guard.in_(guards))
     return [(row[0], row[1]) for row in connection.execute(select(tasks.c.id, tasks.c.approval).where(asked))]
 
 
@@ -350,13 +379,15 @@ def _is_kept(now: float) -> ColumnElement[bool]:
     return or_(tasks.c.expires_at.is_(None), tasks.c.expires_at > now)
 
 
-def _is_lost(server: str, worker: str, now: float, ended: list[str]) -> ColumnElement[bool]:
+def _is_lost(
+    server: str, worker: str, now: float, ended: list[str], guards: Sequence[str]
+) -> ColumnElement[bool]:
     """What `fastrpc worker` ran goes to another such process, what a server ran to a server."""
     like_mine: ColumnElement[bool] = tasks.c.worker.like(OF_WORKERS)
     if not worker.endswith(OF_WORKERS[1:]):
         like_mine = and_(not_(like_mine), tasks.c.worker != "")
     is_lost = and_(like_mine, or_(tasks.c.lease_until < now, tasks.c.worker.in_(ended)))
-    return and_(tasks.c.state == WORKING, tasks.c.server == server, is_lost)
+    return and_(tasks.c.state == WORKING, tasks.c.server == server, tasks.c.guard.in_(guards), is_lost)
 
 
 def _is_held(id: str, worker: str) -> ColumnElement[bool]:

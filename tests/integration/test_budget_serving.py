@@ -214,7 +214,17 @@ def test_the_command_shows_what_is_used_and_sets_it_to_zero(folder: Path) -> Non
     with over_stdio(folder) as client:
         assert [outcome(client, text="x") for _ in range(3)] == ["x", "x", 402]
         head, *rows = fastrpc(folder, "budgets", "list").splitlines()
-        assert head.split() == ["caller", "tool", "budget", "used", "limit", "percent", "resets", "at"]
+        assert head.split() == [
+            "caller",
+            "tool",
+            "budget",
+            "used",
+            "limit",
+            "percent",
+            "resets",
+            "at",
+            "counted",
+        ]
         caller = rows[0].split()[0]
         assert caller.startswith("os:")
         assert [row.split()[1:7] for row in rows] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from support.waiting import eventually
 
 from fastrpc import Server
 from fastrpc._core.rate_limiter import LEASE, RateTable, now_ns
+from fastrpc.cli import budgets
 from fastrpc.errors import RemoteError
 from fastrpc.guard.budgets.file import BudgetFile
 from fastrpc.guard.budgets.ledger import Ledger
@@ -173,6 +175,7 @@ Making = Callable[..., Host]
 def host(tmp_path: Path, database_url: str) -> Iterator[Making]:
     """What makes a host on a database that all share."""
     made: list[Host] = []
+    Database(database_url).close()  # it is migrated: a call waits for its lease two seconds at most
 
     def make(text: str, open_database: Callable[[], Database] | None = None) -> Host:
         folder = tmp_path / f"host{len(made)}"
@@ -240,6 +243,35 @@ def test_calls_that_spend_more_than_was_reserved_are_owed_by_all_hosts(host: Mak
         return outcome.data["used"]
 
     eventually(lambda: refused_with() == size, seconds=30)
+
+
+def test_the_command_shows_on_any_host_what_all_have_used_and_sets_it_to_zero(
+    host: Making,
+    tmp_path: Path,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("FASTRPC_GUARD_DATABASE", database_url)
+
+    def said(at: str, *arguments: str) -> str:
+        monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / at))
+        assert budgets.main([*arguments]) == 0
+        return capsys.readouterr().out
+
+    def used() -> set[tuple[str, int, str]]:
+        """What a host that counts, another one, and one that counts nothing show."""
+        found = [json.loads(said(at, "list", "--json")) for at in ("host0", "host1", "elsewhere")]
+        return {(each["budget"], each["used"], each["counted"]) for shown in found for each in shown}
+
+    hosts = [host('budget = ["60 calls/month"]') for _ in range(2)]
+    assert [ran(each) for each in together(hosts[0].outcomes(20), hosts[1].outcomes(7))] == [20, 7]
+    eventually(lambda: used() == {("60 calls/month", 27, "all hosts")}, seconds=30)
+    [caller] = {each["caller"] for each in json.loads(said("elsewhere", "list", "--json"))}
+    said("host0", "reset", caller)
+    eventually(lambda: used() == {("60 calls/month", 0, "all hosts")}, seconds=30)
+    found = together(hosts[0].outcomes(40, at_once=8), hosts[1].outcomes(40, at_once=8))
+    assert sum(map(ran, found)) <= 60
 
 
 def test_without_the_database_calls_that_need_a_lease_are_refused_at_once_and_others_run(

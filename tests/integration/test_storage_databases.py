@@ -53,6 +53,7 @@ SAMPLES = {
         "VALUES ({digest}, 'link', 'ada', 'viewer', 1700000000)"
     ],
     "0007": [],  # an index
+    "0008": ['UPDATE fastrpc_limits SET about = \'["ada", "", "5 calls/day"]\''],
 }
 """What a database of each revision holds, in its own tables: a new revision needs a line here."""
 

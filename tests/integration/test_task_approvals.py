@@ -54,6 +54,12 @@ class Shop:
             self.ran.append(place)
             return f"wiped {place}"
 
+        @app.tool(effect="write", task="required")
+        async def store(place: str) -> str:
+            """Run as a task only."""
+            self.ran.append(place)
+            return f"stored {place}"
+
         @app.tool(effect="exec")
         async def plain(place: str) -> str:
             """Make a task only while somebody has to decide."""
@@ -313,6 +319,52 @@ def test_a_task_is_counted_once_and_has_one_record(
 
     converse(shop, talk)
     eventually(lambda: [each.outcome for each in records] == ["ok", "ok", "ok", "refused"])
+
+
+@both_wires
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (
+            '[[rules]]\nid = "r"\ntools = ["store"]\nwhen = "args.place == \'b\'"\nthen = "deny"',
+            "not_allowed",
+        ),
+        ('tool_rates = { "store" = "1/hour" }', "rate_limit"),
+        ('tool_budgets = { "store" = ["1 calls/day"] }', "budget"),
+    ],
+)
+def test_a_call_that_must_be_a_task_and_is_refused_ends_as_a_failed_task(
+    tmp_path: Path, version: str, policy: str, reason: str
+) -> None:
+    shop = Shop(tmp_path, more=policy)
+    records: list[Any] = []
+    shop.app.observe(records.extend)
+
+    async def talk() -> None:
+        client = TaskClient(shop.app, version=version)
+        assert (await outcome(client, await client.task("store", place="a")))["content"]
+        id = await client.task("store", place="b")
+        assert (await outcome(client, id))["data"]["reason"] == reason
+        assert (await client.get(id))["status"] == "failed"
+        assert shop.ran == ["a"]
+        client.close()
+
+    converse(shop, talk)
+    eventually(lambda: [each.outcome for each in records] == ["ok", "refused"])
+
+
+def test_a_guard_that_counts_on_its_host_keeps_the_tasks_of_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTRPC_TASK_WORKERS", "true")
+    shop = Shop(tmp_path)
+
+    async def talk() -> None:
+        client = TaskClient(shop.app)
+        assert (await client.ended(await client.task("store", place="a")))["status"] == "completed"
+        client.close()
+
+    converse(shop, talk)
 
 
 # --- the end of the server ------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Fleet:
     def __init__(self, folder: Path, url: str, stack: ExitStack) -> None:
         self.folder = folder
         self._stack = stack
-        self._environment = {
+        self.environment = {
             "FASTRPC_STATE_DIR": str(folder / "state"),
             "FASTRPC_TASKS_DATABASE": url,
             "FASTRPC_TASK_WORKERS": "true",
@@ -93,7 +93,7 @@ class Fleet:
     def _start(self, *command: str) -> Process:
         place = str(self.folder / "server.py")
         line = [sys.executable, *command, place]
-        return self._stack.enter_context(serve(command=line, environment=self._environment))
+        return self._stack.enter_context(serve(command=line, environment=self.environment))
 
     def host(self) -> TaskHost:
         return TaskHost(self._start())
@@ -145,6 +145,18 @@ def test_a_call_that_becomes_a_task_later_goes_on_where_it_began(postgres_fleet:
     postgres_fleet.let_go()
     assert host.ended(id)["status"] == "completed"
     assert postgres_fleet.runs("later") == [host.server.pid]
+
+
+def test_a_worker_needs_no_libraries_but_those_of_its_extras(postgres_fleet: Fleet) -> None:
+    blocked = ("cryptography", "re2", "rfc8785", "tree_sitter", "dbos", "httpx", "httptools", "yaml")
+    (postgres_fleet.folder / "blocked").mkdir()
+    text = "".join(f"import sys\nsys.modules[{name!r}] = None\n" for name in blocked)
+    (postgres_fleet.folder / "blocked" / "sitecustomize.py").write_text(text)
+    postgres_fleet.environment["PYTHONPATH"] = str(postgres_fleet.folder / "blocked")
+    host, worker = postgres_fleet.host(), postgres_fleet.worker()
+    postgres_fleet.let_go()
+    assert host.ended(host.begin("once"))["status"] == "completed"
+    assert postgres_fleet.runs("once") == [worker.pid]
 
 
 def test_workers_share_the_tasks_and_each_runs_once(postgres_fleet: Fleet) -> None:
@@ -338,3 +350,22 @@ def test_workers_and_clients_hear_of_changes_again_when_the_database_was_away(
     id = answers[-1]["result"]["taskId"]
     assert all(each["error"]["code"] == -31001 for each in answers[:-1])
     assert host.ended(id)["status"] == "completed"
+
+
+@pytest.mark.long
+def test_a_worker_that_starts_while_the_database_is_away_waits_for_it(
+    postgres_fleet: Fleet, postgres: Any
+) -> None:
+    host = postgres_fleet.host()
+    id = host.begin("again")
+    postgres_fleet.let_go()
+    postgres.stop()
+    try:
+        worker, other = postgres_fleet.worker(), postgres_fleet.worker()
+        eventually(lambda: all("it is tried again" in each.stderr for each in (worker, other)))
+        os.kill(other.pid, signal.SIGTERM)
+        assert other.wait() == 0
+    finally:
+        postgres.start()
+    assert host.ended(id)["status"] == "completed"
+    assert postgres_fleet.runs("again") == [worker.pid]

@@ -220,6 +220,7 @@ LAYERS = {
     "fastrpc.tasks.migrations": 70,
     "fastrpc.tasks.migrations.t0001_tasks": 70,
     "fastrpc.tasks.migrations.t0002_approvals": 70,
+    "fastrpc.tasks.migrations.t0003_guards": 70,
     **numbered("fastrpc.tool_processes", 74),
     "fastrpc.tool_processes.child": 76,
     "fastrpc.assembly": 75,

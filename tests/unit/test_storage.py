@@ -372,18 +372,20 @@ def test_parameters_of_the_url_win_over_those_for_a_lost_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "url", "command"),
+    ("kind", "missing", "url", "command"),
     [
-        ("sqlalchemy", "sqlite:///{folder}/x", 'pip install "fastrpc-mcp[guard]"'),
-        ("alembic", "sqlite:///{folder}/x", 'pip install "fastrpc-mcp[guard]"'),
-        ("psycopg", "postgresql://db/guard", 'pip install "fastrpc-mcp[postgresql]"'),
+        ("storage.kinds.GUARD", "sqlalchemy", "sqlite:///{folder}/x", 'pip install "fastrpc-mcp[guard]"'),
+        ("storage.kinds.GUARD", "alembic", "sqlite:///{folder}/x", 'pip install "fastrpc-mcp[guard]"'),
+        ("tasks.kind.TASKS", "sqlalchemy", "sqlite:///{folder}/x", 'pip install "fastrpc-mcp[tasks]"'),
+        ("storage.kinds.GUARD", "psycopg", "postgresql://db/guard", 'pip install "fastrpc-mcp[postgresql]"'),
     ],
 )
 def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
-    tmp_path: Path, missing: str, url: str, command: str
+    tmp_path: Path, kind: str, missing: str, url: str, command: str
 ) -> None:
     program = f"""
 import sys
+from importlib import import_module
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -392,8 +394,9 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 from fastrpc.storage import LibraryMissing, open_database
+module, _, name = {f"fastrpc.{kind}"!r}.rpartition(".")
 try:
-    open_database({url.format(folder=tmp_path)!r})
+    open_database({url.format(folder=tmp_path)!r}, getattr(import_module(module), name))
 except LibraryMissing as error:
     print(error)
 """

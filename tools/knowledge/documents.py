@@ -117,7 +117,7 @@ class Deleted(TypedDict):
     deleted: str
 
 
-@tool(name="document.add", effect="write", task="allowed", after_seconds=5)
+@tool(name="document.add", effect="write", task="allowed", after_seconds=5, resumable=True)
 async def add(
     ctx: Context,
     path: Annotated[str, "A file of the server's folders; or give name, and content or base64"] = "",
@@ -153,7 +153,12 @@ async def _take_in(
 
     name, data = await asyncio.to_thread(_given, ctx, path, name, content, base64)
     store = await asyncio.to_thread(_store.current_documents)
-    document, is_begun = await asyncio.to_thread(store.begin, reader, name, data, tags)
+    task = ctx.task
+    takes_over = task is not None and (task.is_run_again or task.is_cancelled)
+    document, is_begun = await asyncio.to_thread(store.begin, reader, name, data, tags, takes_over)
+    if task is not None and task.is_cancelled and is_begun:
+        await asyncio.to_thread(store.fail, document.number, "its extraction was interrupted; add it again")
+        raise ToolError(f"{name}: its task was cancelled.")
     if not is_begun:
         return answer(
             f"Known as {document.id}: {_about(document)}.",

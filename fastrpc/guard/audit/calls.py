@@ -202,6 +202,18 @@ class CallAudit:
         except AuditUnavailable as error:
             raise _failed(error, True, request.version) from None
 
+    def task_refused(self, caller: Caller, tool: str, reason: str) -> None:
+        """Record a task whose call does not begin, since its caller is another one now."""
+        target = {"tool": tool}
+        self._append_refusal(
+            {
+                **self._about(CATEGORY, caller, CALLED_BY["tool"], "refused", target),
+                "decision": "deny",
+                "why": "not_allowed",
+                "reason": reason,
+            }
+        )
+
     def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         """Record an event of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
         self._append_approval(self._of_target(asked.call, asked.caller, event, APPROVALS), approval)

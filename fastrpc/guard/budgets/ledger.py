@@ -319,7 +319,8 @@ class Ledger:
         back if the process is killed. Raises CannotCount, which is logged once, too."""
         key = "\0".join((caller, about, budget.unit, budget.period))
         text = text_of(caller, about, budget.text)
-        share = None if self._leasing is None else self._leasing.budget(f"budget\0{key}", budget, GRANTS)
+        leasing, name = self._leasing, f"budget\0{key}"
+        share = None if leasing is None else leasing.budget(name, budget, GRANTS, caller, about)
         try:
             found = self._file.claim(key, text, budget, self.day, self.month, is_estimate, share)
         except CannotCount as error:

@@ -67,11 +67,11 @@ class Leasing:
             self._keep(name, found)
         return found.limit
 
-    def budget(self, name: str, budget: Budget, row: int) -> BudgetShare:
-        """Return the share of a budget."""
+    def budget(self, name: str, budget: Budget, row: int, caller: str, tool: str) -> BudgetShare:
+        """Return the share of a budget of a caller, for one tool or "" for all."""
         found = self._shares.get(name)
         if not isinstance(found, BudgetShare):
-            found = BudgetShare(name, row)
+            found = BudgetShare(name, row, caller, tool)
             self._keep(name, found)
         found.use(budget)
         return found

@@ -13,6 +13,7 @@ budget when it has not been leased for 2 s.
 
 from __future__ import annotations
 
+import json
 from time import monotonic
 
 from fastrpc._core.budget_table import BudgetCell, BudgetShareBase
@@ -104,14 +105,16 @@ class RateShare:
 
 
 class BudgetShare(BudgetShareBase):
-    """A budget of a caller. `cell` counts it on this host."""
+    """A budget of a caller, for one tool or "" for all. `cell` counts it on this host."""
 
-    def __init__(self, name: str, row: int) -> None:
+    def __init__(self, name: str, row: int, caller: str, tool: str) -> None:
         super().__init__(row)
         self.cell: BudgetCell | None = None
         self.days = (0, 0)
         """The current day and month, when the budget was last counted."""
         self._key = key_of("budget", name)
+        self._of = caller, tool
+        self._about = ""
         self._limit = 0
         self._portion = Portion(0)
         self._lowered: tuple[int, int] = (0, 0)
@@ -123,6 +126,7 @@ class BudgetShare(BudgetShareBase):
     def use(self, budget: Budget) -> None:
         """Lease up to the limit of this budget from now on."""
         self._limit, self._portion.most = budget.limit, budget.limit // SLICES
+        self._about = json.dumps([*self._of, budget.text])
 
     def change(self, needs: list[int]) -> Change | None:
         """Return what to ask so that these amounts can be counted; None if the cell is another budget's."""
@@ -167,4 +171,4 @@ class BudgetShare(BudgetShareBase):
             self.note(granted.number, max(granted.total - max(state[1:]), 0))
 
     def _change(self, number: int, **amounts: int) -> Change:
-        return Change(self._key, self._limit, 1, number=number, **amounts)
+        return Change(self._key, self._limit, 1, number=number, about=self._about, **amounts)

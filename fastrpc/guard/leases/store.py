@@ -42,6 +42,7 @@ class Change(NamedTuple):
     """What one server asks of a limit. Amounts are integers from 0 on.
 
     `slice_seconds`: how long stretches are, if the database numbers them; 0: the current one is `number`.
+    `about` is stored for people: of a budget, its caller, its tool and its text, as JSON.
     `span`: how many stretches count, the current one included. `back` is taken off the stretch `back_number`,
     and `debt` is added in any case. Then `want` is granted, or less, but at least `least`, if the limit has
     room for that; otherwise nothing."""
@@ -56,6 +57,18 @@ class Change(NamedTuple):
     debt: int = 0
     back: int = 0
     back_number: int = 0
+    about: str = ""
+
+
+class CountedBudget(NamedTuple):
+    """What all servers together have been granted of a budget, by the number of the day or month; `text` is
+    the budget as a policy has it. What a server has leased and does not use comes back within seconds."""
+
+    key: str
+    caller: str
+    tool: str
+    text: str
+    counts: dict[int, int]
 
 
 class Granted(NamedTuple):
@@ -93,6 +106,25 @@ class LimitStore:
         with self._database.changing() as connection:
             connection.execute(sa.delete(limits).where(limits.c.expires_at < time() - 60.0))
 
+    def budgets(self) -> list[CountedBudget]:
+        """Return the budgets of which something has been granted. Raises StorageError."""
+        wanted = sa.select(limits.c.key, limits.c.about, limits.c.counts).where(limits.c.about != "")
+        with self._database.reading() as connection:
+            rows = connection.execute(wanted).all()
+        found = []
+        for key, about, counts in rows:
+            caller, tool, text = json.loads(about)
+            found.append(CountedBudget(key, caller, tool, text, _counts(counts)))
+        return found
+
+    def set_count(self, key: str, number: int, amount: int) -> None:
+        """Count so much of a limit in a stretch. Raises StorageError."""
+        with self._database.changing() as connection:
+            row = self._row(connection, key)
+            if row is not None:
+                counts = json.dumps({**row[0], number: amount})
+                connection.execute(sa.update(limits).where(limits.c.key == key).values(counts=counts))
+
     def _settled(self, connection: Connection, change: Change) -> Granted:
         row = self._row(connection, change.key)
         if row is None:
@@ -103,6 +135,8 @@ class LimitStore:
         if counts != before:
             kept = change.slice_seconds * (change.span + 1) or KEPT_SECONDS
             values = {"counts": json.dumps(counts), "expires_at": now + kept}
+            if change.about:
+                values["about"] = change.about
             connection.execute(sa.update(limits).where(limits.c.key == change.key).values(values))
         return granted
 
@@ -111,7 +145,11 @@ class LimitStore:
         if row is None:
             return None
         now = float(row[1]) if self._has_clock else time()
-        return {int(number): amount for number, amount in json.loads(row[0]).items()}, now
+        return _counts(row[0]), now
+
+
+def _counts(text: str) -> dict[int, int]:
+    return {int(number): amount for number, amount in json.loads(text).items()}
 
 
 def settled(before: dict[int, int], now: float, change: Change) -> tuple[dict[int, int], Granted]:

@@ -107,9 +107,12 @@ class Documents:
 
     # --- writing ------------------------------------------------------------------------------------------
 
-    def begin(self, reader: Reader, name: str, data: bytes, tags: Iterable[str]) -> tuple[Document, bool]:
+    def begin(
+        self, reader: Reader, name: str, data: bytes, tags: Iterable[str], takes_over: bool = False
+    ) -> tuple[Document, bool]:
         """Add a file; return its document, and whether the caller must extract its text. A known file gets
-        the later date, and the tags and names of both. It is not extracted again unless that failed."""
+        the later date, and the tags and names of both. It is not extracted again unless that failed, or the
+        caller `takes_over` from a process that has ended while it was extracted."""
         digest, now = hashlib.sha256(data).hexdigest(), time.time()
         with self.database.changing() as connection:
             self.originals.lock(connection, digest)
@@ -123,7 +126,7 @@ class Documents:
                 "names": lines_of([*earlier, name][-MOST_NAMES:]),
                 "added_at": now,
             }
-            is_begun = known is None or known.state == FAILED
+            is_begun = known is None or known.state == FAILED or (takes_over and known.state != READY)
             if is_begun:
                 values |= {
                     "name": name, "type": UNKNOWN_TYPE, "state": EXTRACTING, "changed_at": now, "reason": "",
