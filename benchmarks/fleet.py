@@ -46,6 +46,7 @@ class Fleet:
     call_seconds: float = 10.0
     session_seconds: float = 1800.0
     changing: float = 0.2
+    ended: float = 0.5
     updates: float = 1.0
     tasks: float = 10.0
     limited_keys: int = 10
@@ -78,6 +79,7 @@ ASSUMED = {
     "call_seconds": "seconds between two calls of a session",
     "session_seconds": "seconds that a session lasts",
     "changing": "share of sessions that subscribe or set the log level",
+    "ended": "share of sessions that the client ends by `DELETE`",
     "updates": "`resource_updated` and changed lists a second",
     "tasks": "tasks a second",
     "limited_keys": "rates or budgets that each process uses",
@@ -89,7 +91,7 @@ def demand(fleet: Fleet, costs: dict[str, Any]) -> dict[str, tuple[float, float]
     """For each kind of work, how often a second it comes, and how many processors PostgreSQL needs for it."""
     session, task, note = costs["session"], costs["task"], costs["notification"]
     heard_ms = note["send_ms"] + fleet.listeners * note["listener_ms"]
-    changed = fleet.begun * fleet.changing
+    changed, ended = fleet.begun * fleet.changing, fleet.begun * fleet.ended
     reads = fleet.begun * (fleet.served_by - 1)
     boards = fleet.listeners / SWEEP_SECONDS
     a_task = task["create_ms"] + task["take_ms"] + READS_OF_A_TASK * task["read_ms"] + task["end_ms"]
@@ -98,8 +100,8 @@ def demand(fleet: Fleet, costs: dict[str, Any]) -> dict[str, tuple[float, float]
         "a session's row is read": (reads, session["read_ms"]),
         "a session's row is changed": (changed, session["change_ms"]),
         "… and heard by all processes": (changed, heard_ms),
-        "a session is ended": (fleet.begun, session["end_ms"]),
-        "… and heard by all processes ": (fleet.begun, heard_ms),
+        "a session is ended": (ended, session["end_ms"]),
+        "… and heard by all processes ": (ended, heard_ms),
         "an update is heard by all processes": (fleet.updates, heard_ms),
         "a task: its row": (fleet.tasks, a_task),
         "… its changes heard by all processes": (fleet.tasks * CHANGES_OF_A_TASK, heard_ms),
@@ -122,7 +124,7 @@ def processors(fleet: Fleet, costs: dict[str, Any]) -> float:
 def serialized(fleet: Fleet, costs: dict[str, Any]) -> float:
     """The share of the time in which a transaction that writes rows and notifies is committed: there is one
     at a time, since PostgreSQL keeps notifications in the order of commits, and each waits for the disk."""
-    rate = fleet.begun * (1 + fleet.changing) + fleet.tasks
+    rate = fleet.begun * (fleet.changing + fleet.ended) + fleet.tasks
     return rate / float(costs["commits"]["rows_that_notify_a_second"])
 
 
@@ -137,23 +139,19 @@ def most(fits: Callable[[float], bool]) -> float:
     return least
 
 
-def ends(fleet: Fleet, costs: dict[str, Any]) -> dict[str, float]:
-    """Where one PostgreSQL ends: for each quantity the value at which its processors or its commits are used
-    up, everything else as assumed; and each of the two alone."""
-
-    def fits(changed: Fleet) -> bool:
-        return processors(changed, costs) <= fleet.database_processors and serialized(changed, costs) <= 1
-
+def ends(fleet: Fleet, fits: Callable[[Fleet], bool]) -> dict[str, float]:
+    """Where a resource ends: for each quantity the largest value that fits, everything else as assumed, or
+    nothing else."""
     alone = replace(fleet, sessions=0, tasks=0.0, updates=0.0)
-    return {
-        "hosts, with as many sessions each": most(
-            lambda n: fits(replace(fleet, hosts=round(n), sessions=round(n * fleet.sessions / fleet.hosts)))
-        ),
-        "sessions": most(lambda n: fits(replace(fleet, sessions=round(n)))),
-        "sessions, with nothing else": most(lambda n: fits(replace(alone, sessions=round(n)))),
-        "tasks a second, with nothing else": most(lambda n: fits(replace(alone, tasks=n))),
-        "updates a second, with nothing else": most(lambda n: fits(replace(alone, updates=n))),
+    each = fleet.sessions / fleet.hosts
+    changed: dict[str, Callable[[float], Fleet]] = {
+        "hosts, with as many sessions each": lambda n: replace(fleet, hosts=int(n), sessions=int(n * each)),
+        "sessions": lambda n: replace(fleet, sessions=int(n)),
+        "sessions, with nothing else": lambda n: replace(alone, sessions=int(n)),
+        "tasks a second, with nothing else": lambda n: replace(alone, tasks=n),
+        "updates a second, with nothing else": lambda n: replace(alone, updates=n),
     }
+    return {name: most(lambda n, make=make: fits(make(n))) for name, make in changed.items()}  # type: ignore[misc]
 
 
 # --- the tables -----------------------------------------------------------------------------------------
@@ -161,8 +159,10 @@ def ends(fleet: Fleet, costs: dict[str, Any]) -> dict[str, float]:
 
 def shown(value: float) -> str:
     """A number with as many digits as count."""
-    if value == int(value) or value >= 1000:
-        return f"{value:,.0f}"
+    if value >= 1000:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    if value == int(value):
+        return f"{value:.0f}"
     return f"{value:.3g}"
 
 
@@ -209,24 +209,29 @@ def tables(costs: dict[str, Any]) -> str:
     assumed = [
         (text, shown(getattr(fleet, each.name))) for each in fields(Fleet) if (text := ASSUMED.get(each.name))
     ]
-    by_one, by_all = ends(fleet, costs), ends(spread, costs)
-    ended = [(name, shown(value), shown(by_all[name])) for name, value in by_one.items()]
-    parts = [
-        ("Assumed:", table("| | |", assumed)),
-        (f"Measured, on {costs['cores']} cores, load {costs['load'][0]} to {costs['load'][1]}:", ""),
-        ("", table("| cost | |", measured)),
-        ("What the hosts need:", table("| | |", needs)),
-        (
-            "What PostgreSQL needs, where a session's requests come to one host, and where they are spread "
-            "over all:",
-            table("| work | a second | processors | spread |", rows),
-        ),
-        (
-            f"Where one PostgreSQL with {fleet.database_processors} processors ends:",
-            table("| | one host | spread |", ended),
-        ),
+
+    def has_processors(changed: Fleet) -> bool:
+        return processors(changed, costs) <= fleet.database_processors
+
+    by_one, by_all = ends(fleet, has_processors), ends(spread, has_processors)
+    by_commits = ends(fleet, lambda changed: serialized(changed, costs) <= 1)
+    ended = [
+        (name, shown(value), shown(by_all[name]), shown(by_commits[name]) if by_commits[name] < 1e8 else "")
+        for name, value in by_one.items()
     ]
-    return "\n".join("\n\n".join(filter(None, (text, made))) for text, made in parts)
+    on = f"{costs['cores']} cores, load {costs['load'][0]} to {costs['load'][1]}"
+    parts = {
+        "Assumed:": table("| | |", assumed),
+        f"Measured, on {on}; `ms` are milliseconds of a processor:": table("| cost | |", measured),
+        "What the hosts need:": table("| | |", needs),
+        "What PostgreSQL needs, if a session's requests come to one host, and if they are spread over all:": (
+            table("| work | a second | processors | spread |", rows)
+        ),
+        f"Where one PostgreSQL with {fleet.database_processors} processors ends, and where its commits do:": (
+            table("| | one host | spread | commits |", ended)
+        ),
+    }
+    return "\n".join(f"{text}\n\n{made}" for text, made in parts.items())
 
 
 def main(arguments: list[str] | None = None) -> int:
