@@ -36,7 +36,7 @@ SOAK_SECONDS ?= 60
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: docs fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard bench-tasks measured soak wheels check-wheels lock clean
+.PHONY: docs fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard bench-tasks bench-workers bench-fleet measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -136,6 +136,14 @@ bench-guard: $(STAMP)    ## fail when a figure has got worse than the committed 
 
 bench-tasks: $(STAMP)    ## how soon a task begins, beside a pool's call and procrastinate's job; fails over its bars
 	$(BIN)/python benchmarks/task_pickup.py
+
+bench-workers: $(STAMP)  ## what a second worker adds to the calls a second over HTTP; fails below its bar
+	$(BIN)/python benchmarks/build.py
+	$(BIN)/python benchmarks/http_workers.py
+
+bench-fleet: $(STAMP)    ## what 100 hosts and a million sessions need of PostgreSQL, from costs measured here
+	$(BIN)/python benchmarks/build.py
+	$(BIN)/python benchmarks/fleet.py
 
 # What is compiled is there, by the same compiler with the same options as in any `pip install`: it is put in as it is.
 measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 has it use the one that there is

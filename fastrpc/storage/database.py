@@ -5,8 +5,9 @@
 
 A transaction is committed at the end of the block, or rolled back as a whole. `changing` takes SQLite's
 write lock at once, so that two writers wait for each other instead of failing. Each transaction takes a
-connection from a pool, on any thread; a forked child opens new ones. A SQLite file that has been replaced is
-no longer used: this process would continue with the old file, and with a log (WAL) that belongs to neither.
+connection from a pool, on any thread; a thread that writes often keeps one (`KeptConnection`), since taking
+one costs as much as a small change. A forked child opens new ones. A SQLite file that has been replaced is no
+longer used: this process would continue with the old file, and with a log (WAL) that belongs to neither.
 All errors except IntegrityError are `StorageError`; none contains a password or the values of a statement.
 """
 
@@ -92,10 +93,10 @@ class Database:
         """A transaction that reads. Raises StorageError."""
         return self._transaction(False)
 
-    def changing(self) -> AbstractContextManager[Connection]:
+    def changing(self, kept: KeptConnection | None = None) -> AbstractContextManager[Connection]:
         """A transaction that writes. Raises StorageError, CommitUnknown if it may have been committed, and
         IntegrityError for a broken constraint."""
-        return self._transaction(True)
+        return self._transaction(True, kept)
 
     @contextmanager
     def listening(self) -> Iterator[Any]:
@@ -130,7 +131,7 @@ class Database:
     # --- transactions -------------------------------------------------------------------------------------
 
     @contextmanager
-    def _transaction(self, changes: bool) -> Iterator[Connection]:
+    def _transaction(self, changes: bool, kept: KeptConnection | None = None) -> Iterator[Connection]:
         if self._place.path and self._file != self._file_there():
             raise DatabaseUnavailable(
                 f"{self.kind.title}: {self._place.path} was replaced while it was in use. End all that "
@@ -138,11 +139,9 @@ class Database:
             )
         is_committing = False
         try:
-            with self._engine.connect() as connection:
-                connection = connection.execution_options(**{IMMEDIATE: changes})
-                with connection.begin():
-                    yield connection
-                    is_committing = changes
+            with kept or self._connection(changes) as connection, connection.begin():
+                yield connection
+                is_committing = changes
         except IntegrityError:
             raise
         except (SQLAlchemyError, sqlite3.Error) as error:
@@ -150,6 +149,9 @@ class Database:
             if is_committing and isinstance(error, DBAPIError) and error.connection_invalidated:
                 raise CommitUnknown(str(unavailable)) from None
             raise unavailable from None
+
+    def _connection(self, changes: bool) -> Connection:
+        return self._engine.connect().execution_options(**{IMMEDIATE: changes})
 
     def _unavailable(self, error: SQLAlchemyError | sqlite3.Error) -> StorageError:
         original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -235,6 +237,30 @@ class Database:
                 f"known up to {self.kind.revisions[-1]}). It was not changed: update fastrpc, or name "
                 f"another database"
             )
+
+
+class KeptConnection:
+    """The connection in which one thread changes a database, transaction after transaction
+    (`Database.changing`). After one that has failed, the next takes another connection."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._database._connection(True)
+        return self._connection
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.close()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
 
 def revision_in(connection: Connection, kind: DatabaseKind) -> str | None:

@@ -70,10 +70,7 @@ def notify(connection: Any, channel: str, payload: str) -> None:
     """Notify the processes that listen to a channel, once the transaction is committed; does nothing on
     SQLite. `connection` is SQLAlchemy's, the payload has at most `MOST_BYTES` bytes."""
     if connection.dialect.name == "postgresql":
-        from sqlalchemy import text
-
-        values = {"channel": channel, "payload": payload}
-        connection.execute(text("SELECT pg_notify(:channel, :payload)"), values)
+        connection.exec_driver_sql("SELECT pg_notify(%s, %s)", (channel, payload))
 
 
 def _forget() -> None:

@@ -7,22 +7,22 @@ until its transaction is committed: what a client receives is durable.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from threading import Condition, Thread
 
 from fastrpc.errors import FastrpcError
+from fastrpc.storage.database import KeptConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from concurrent.futures import Future
     from typing import Any, TypeVar
-
-    from sqlalchemy.engine import Connection
 
     from fastrpc.storage.database import Database
 
     Value = TypeVar("Value")
+    Job = tuple[asyncio.Future[Any], Callable[..., object], tuple[Any, ...], dict[str, Any]]
 
 AT_ONCE = 256
 """Functions in one transaction."""
@@ -36,11 +36,12 @@ class JournalClosed(FastrpcError):
 
 
 class Journal:
-    """Runs functions on the database of tasks. May be used from any thread."""
+    """Runs functions on the database of tasks, for any event loop."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._waiting: deque[tuple[Callable[[Connection], object], Future[object]]] = deque()
+        self._kept = KeptConnection(database)
+        self._waiting: deque[Job] = deque()
         self._changed = Condition()
         self._closed = False
         self._thread = Thread(target=self._run, name="fastrpc-tasks", daemon=True)
@@ -50,25 +51,13 @@ class Journal:
         """Call ``function(connection, *values, **named)`` in a transaction; return its value once that is
         committed. Raises StorageError if the database is not available, JournalClosed, and what the function
         raises."""
-        import asyncio
-
-        def called(connection: Connection) -> Value:
-            return function(connection, *values, **named)
-
-        return await asyncio.wrap_future(self.submit(called))
-
-    def submit(self, function: Callable[[Connection], Value]) -> Future[Value]:
-        """The same, for whoever does not await it."""
-        from concurrent.futures import Future
-
-        future: Future[Value] = Future()
+        future: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
         with self._changed:
             if self._closed:
-                future.set_exception(JournalClosed())
-            else:
-                self._waiting.append((function, future))  # type: ignore[arg-type]
-                self._changed.notify()
-        return future
+                raise JournalClosed
+            self._waiting.append((future, function, values, named))
+            self._changed.notify()
+        return await future
 
     def close(self) -> None:
         """Write what is waiting, then end the thread and the database's connections."""
@@ -76,6 +65,7 @@ class Journal:
             self._closed = True
             self._changed.notify()
         self._thread.join()
+        self._kept.close()
         self.database.close()
 
     def _run(self) -> None:
@@ -86,21 +76,42 @@ class Journal:
                 if not self._waiting:
                     return
                 batch = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
-            self._commit([item for item in batch if item[1].set_running_or_notify_cancel()])
+            self._commit([job for job in batch if not job[0].cancelled()])
 
-    def _commit(self, batch: list[tuple[Callable[[Connection], object], Future[object]]]) -> None:
+    def _commit(self, batch: list[Job]) -> None:
         """Run functions in one transaction; each in its own if that fails."""
-        values: list[object] = []
+        found: list[object] = []
         try:
-            with self.database.changing() as connection:
-                for function, _ in batch:
-                    values.append(function(connection))
+            with self.database.changing(self._kept) as connection:
+                for _, function, values, named in batch:
+                    found.append(function(connection, *values, **named))
         except Exception as error:
             if len(batch) == 1:
-                batch[0][1].set_exception(error)
+                _answer(batch, [None], error)
             else:
-                for item in batch:
-                    self._commit([item])
+                for job in batch:
+                    self._commit([job])
             return
-        for (_, future), value in zip(batch, values, strict=True):
+        _answer(batch, found)
+
+
+def _answer(batch: list[Job], values: list[object], error: Exception | None = None) -> None:
+    """Have the event loops answer their futures: each loop is woken once."""
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], object]]] = {}
+    for (future, *_), value in zip(batch, values, strict=True):
+        loops.setdefault(future.get_loop(), []).append((future, value))
+    for loop, answers in loops.items():
+        try:
+            loop.call_soon_threadsafe(_settle, answers, error)
+        except RuntimeError:  # the loop is closed: nothing waits any more
+            pass
+
+
+def _settle(answers: list[tuple[asyncio.Future[Any], object]], error: Exception | None) -> None:
+    for future, value in answers:
+        if future.done():  # cancelled meanwhile
+            continue
+        if error is None:
             future.set_result(value)
+        else:
+            future.set_exception(error)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import secrets
 
-from sqlalchemy import and_, bindparam, delete, func, not_, or_, select, update
+from sqlalchemy import Integer, and_, bindparam, delete, func, literal_column, not_, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from fastrpc.errors import FastrpcError
+from fastrpc.storage.statements import NamedStatement
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.record import CANCELLED, FAILED, INPUT_REQUIRED, OPEN, WORKING, Answers, TaskRecord
 from fastrpc.tasks.schema import tasks
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import BindParameter, ColumnElement
     from sqlalchemy.engine import Connection
 
 ID_BYTES = 16
@@ -45,17 +46,39 @@ _MAY_RUN_AGAIN = or_(tasks.c.idempotent != 0, tasks.c.approval != "")
 
 COLUMNS = tuple(tasks.c[name] for name in TaskRecord._fields)
 
-# The statements between a call and the beginning of its task are made once: making one takes longer than
-# running it.
-_COUNT_OPEN = (
-    select(func.count())
-    .select_from(tasks)
-    .where(tasks.c.owner == bindparam("owner"), tasks.c.state.in_(OPEN), tasks.c.id != bindparam("id"))
+
+def _given(column: str, name: str | None = None) -> BindParameter[Any]:
+    """A value of a column, by the column's name or another."""
+    return bindparam(name or column, type_=tasks.c[column].type)
+
+
+# The statements that each task needs are made once: making one takes longer than running it.
+_IS_OPEN = tasks.c.state.in_([literal_column(f"'{state}'") for state in OPEN])
+_OPEN_OF_OWNER = select(func.count()).select_from(tasks).where(tasks.c.owner == _given("owner"), _IS_OPEN)
+_NEW = select(*map(_given, TaskRecord._fields)).where(
+    _OPEN_OF_OWNER.scalar_subquery() < bindparam("most", type_=Integer)
 )
-_INSERT = {
-    "postgresql": postgresql.insert(tasks).on_conflict_do_nothing(),
-    "sqlite": sqlite.insert(tasks).on_conflict_do_nothing(),
+_CREATE = {
+    kind: NamedStatement(insert(tasks).from_select(TaskRecord._fields, _NEW).on_conflict_do_nothing())
+    for kind, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
 }
+_READ = NamedStatement(
+    select(*COLUMNS).where(
+        tasks.c.id == _given("id"),
+        tasks.c.server == _given("server"),
+        tasks.c.owner == _given("owner"),
+        or_(tasks.c.expires_at.is_(None), tasks.c.expires_at > _given("expires_at", "now")),
+    )
+)
+_END = NamedStatement(
+    update(tasks)
+    .where(tasks.c.id == _given("id", "of"), tasks.c.worker == _given("worker", "by"), _IS_OPEN)
+    .values(
+        **{name: _given(name) for name in ("state", "updated_at", "result", "error")},
+        message=func.coalesce(_given("message"), tasks.c.message),
+        **{name: literal_column("''") for name in _OVER},
+    )
+)
 _QUEUED = (
     select(*COLUMNS)
     .where(
@@ -103,10 +126,9 @@ def new_id() -> str:
 
 def create(connection: Connection, record: TaskRecord) -> None:
     """Insert a task, unless an earlier attempt, whose answer was lost, has done so. Raises TooManyTasks."""
-    count = connection.execute(_COUNT_OPEN, {"owner": record.owner, "id": record.id}).scalar_one()
-    if count >= MOST_OPEN:
+    done = _CREATE[connection.dialect.name].run(connection, {**record._asdict(), "most": MOST_OPEN})
+    if done.rowcount != 1 and not _is_there(connection, record.id):
         raise TooManyTasks(MOST_OPEN)
-    connection.execute(_INSERT[connection.dialect.name], record._asdict())
     if not record.worker:
         announce(connection, record.id, "")
 
@@ -114,9 +136,9 @@ def create(connection: Connection, record: TaskRecord) -> None:
 def read(connection: Connection, id: str, server: str, owner: str, now: float) -> TaskRecord | None:
     """Return a task; None if there is none with this id, it has expired, or it is another owner's or of
     another server."""
-    wanted = select(*COLUMNS).where(tasks.c.id == id, _is_of(server, owner), _is_kept(now))
-    found = connection.execute(wanted).one_or_none()
-    return None if found is None else TaskRecord(*found)
+    asked = {"id": id, "server": server, "owner": owner, "now": now}
+    found = _READ.run(connection, asked).one_or_none()
+    return None if found is None else TaskRecord._make(found)
 
 
 def page(
@@ -180,10 +202,9 @@ def end(
     message: str | None = None,
 ) -> bool:
     """End a task. False: it had ended, or another worker has it now."""
-    values: dict[str, Any] = {"state": state, "result": result, "error": error}
-    if message is not None:
-        values["message"] = message[:MESSAGE_LIMIT]
-    return _change(connection, _is_held(id, worker), now, **values, **_OVER)
+    values = {"of": id, "by": worker, "state": state, "updated_at": now, "result": result, "error": error}
+    values["message"] = None if message is None else message[:MESSAGE_LIMIT]
+    return _END.run(connection, values).rowcount == 1
 
 
 def renew(connection: Connection, worker: str, until: float, ids: list[str]) -> None:
@@ -315,7 +336,7 @@ def answer(
 def cancel(connection: Connection, id: str, owner: str, now: float, *, message: str | None = None) -> bool:
     """Mark a task as cancelled; who runs it ends its work. `message`: what it says from now on. False: it
     has ended, or is not there."""
-    mine = and_(tasks.c.id == id, tasks.c.owner == owner, tasks.c.state.in_(OPEN), _is_kept(now))
+    mine = and_(tasks.c.id == id, tasks.c.owner == owner, _IS_OPEN, _is_kept(now))
     said = {} if message is None else {"message": message[:MESSAGE_LIMIT]}
     return _change(connection, mine, now, state=CANCELLED, **said, **_OVER)
 
@@ -323,7 +344,7 @@ def cancel(connection: Connection, id: str, owner: str, now: float, *, message: 
 def approval_of(connection: Connection, id: str) -> str:
     """Return the approval for which a task waited when it was cancelled, unless others wait for it, too."""
     approval = connection.execute(select(tasks.c.approval).where(tasks.c.id == id)).scalar_one_or_none()
-    others = and_(tasks.c.approval == approval, tasks.c.id != id, tasks.c.state.in_(OPEN))
+    others = and_(tasks.c.approval == approval, tasks.c.id != id, _IS_OPEN)
     if not approval or connection.execute(select(tasks.c.id).where(others).limit(1)).first() is not None:
         return ""
     return str(approval)
@@ -371,6 +392,10 @@ def answers_of(record: TaskRecord) -> Answers:
     return Answers(*json.loads(record.answers)) if record.answers else Answers({}, {}, [])
 
 
+def _is_there(connection: Connection, id: str) -> bool:
+    return connection.execute(select(tasks.c.id).where(tasks.c.id == id)).first() is not None
+
+
 def _is_of(server: str, owner: str) -> ColumnElement[bool]:
     return and_(tasks.c.server == server, tasks.c.owner == owner)
 
@@ -391,7 +416,7 @@ def _is_lost(
 
 
 def _is_held(id: str, worker: str) -> ColumnElement[bool]:
-    return and_(tasks.c.id == id, tasks.c.worker == worker, tasks.c.state.in_(OPEN))
+    return and_(tasks.c.id == id, tasks.c.worker == worker, _IS_OPEN)
 
 
 def _locked(connection: Connection, which: ColumnElement[bool]) -> TaskRecord | None:

@@ -18,7 +18,7 @@ from support.waiting import eventually
 
 from fastrpc.redaction import masked
 from fastrpc.storage import CommitUnknown, DatabaseTooNew, DatabaseUnavailable
-from fastrpc.storage.database import MIGRATION_LOCK, Database, revision_in
+from fastrpc.storage.database import MIGRATION_LOCK, Database, KeptConnection, revision_in
 from fastrpc.storage.kinds import GUARD
 from fastrpc.storage.migrations import configuration, migrate
 from fastrpc.storage.schema import change_number, metadata, note_change
@@ -190,6 +190,32 @@ def test_a_newer_database_is_refused_and_left_as_it_is(database_url: str) -> Non
     with database.reading() as connection:
         assert revision_in(connection, GUARD) == "9999"
         assert sorted(described(connection)) == sorted(metadata.tables.keys() - {"fastrpc_changes"})
+    database.close()
+
+
+def test_a_kept_connection_serves_all_transactions_until_one_fails(database_url: str) -> None:
+    database = Database(database_url)
+    kept = KeptConnection(database)
+
+    def change(statement: str) -> object:
+        with database.changing(kept) as connection:
+            connection.execute(text(statement))
+            return connection.connection.driver_connection
+
+    add = "UPDATE fastrpc_changes SET number = number + 1 WHERE topic = 'tokens'"
+    first = change(add)
+    with database.reading() as connection:
+        assert change_number(connection, "tokens") == 1
+        assert connection.connection.driver_connection is not first
+    assert change(add) is first
+    with pytest.raises(DatabaseUnavailable):
+        change("UPDATE nothing SET number = 1")
+    change(add)
+    kept.close()
+    change(add)
+    with database.reading() as connection:
+        assert change_number(connection, "tokens") == 4
+    kept.close()
     database.close()
 
 

@@ -6,12 +6,14 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy.engine import Connection
+from support.waiting import SECONDS
 
 from fastrpc.storage import open_database
 from fastrpc.storage.database import Database
@@ -292,6 +294,7 @@ def test_an_owner_has_so_many_open_tasks_and_no_more(
     first, _ = created(database), created(database)
     with pytest.raises(store.TooManyTasks):
         created(database)
+    changed(database, store.create, first)  # an earlier attempt has written it, and its answer was lost
     created(database, owner="bob")
     changed(database, store.cancel, first.id, "ada", NOW)
     created(database)
@@ -318,6 +321,35 @@ def test_what_is_written_together_fails_alone_and_is_committed_before_it_is_awai
     journal.close()
     with pytest.raises(JournalClosed):
         asyncio.run(journal.do(fail))
+
+
+def test_who_no_longer_waits_for_a_row_does_not_hold_up_those_who_do(database: Database) -> None:
+    journal = Journal(database)
+    cancelled, left, kept = record(), record(), record()
+    is_busy, free = threading.Event(), threading.Event()
+
+    def wait(connection: Connection) -> None:
+        is_busy.set()
+        free.wait(SECONDS)
+
+    async def begin() -> list[asyncio.Task[None]]:
+        begun = [asyncio.ensure_future(journal.do(wait))]
+        await asyncio.sleep(0)  # it is asked for
+        is_busy.wait(SECONDS)
+        begun += [asyncio.ensure_future(journal.do(store.create, each)) for each in (cancelled, left)]
+        await asyncio.sleep(0)
+        begun[1].cancel()
+        await asyncio.wait([begun[1]])
+        return begun
+
+    loop = asyncio.new_event_loop()
+    begun = loop.run_until_complete(begin())
+    loop.close()  # while one of them waits
+    free.set()
+    asyncio.run(journal.do(store.create, kept))
+    assert [seen(database, each.id) for each in (cancelled, left, kept)] == [None, left, kept]
+    assert [each.done() for each in begun] == [False, True, False]
+    journal.close()
 
 
 def test_a_task_shows_its_state_and_its_times_as_rfc_3339_has_them() -> None:

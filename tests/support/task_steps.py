@@ -82,8 +82,8 @@ def lose_the_answer(name: str) -> None:
     original = Database.changing
 
     @contextmanager
-    def changing(database: Database) -> Iterator[Any]:
-        with original(database) as connection:
+    def changing(database: Database, *kept: Any) -> Iterator[Any]:
+        with original(database, *kept) as connection:
             yield connection
         if armed and not os.path.exists(path("reached")):
             with open(path("reached"), "w"):
