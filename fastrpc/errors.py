@@ -300,6 +300,24 @@ class UsageError(_Mistake):
     """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""
 
 
+class Reworded:
+    """``with Reworded(OSError, UsageError, f"{path}: "):`` raises another error in place of one of a class or
+    of a tuple of classes. Its text is the other's, or the system's reason, between `before` and `after`."""
+
+    __slots__ = ("_after", "_before", "_caught", "_raised")
+
+    def __init__(self, caught: Any, raised: Any, before: str = "", after: str = "") -> None:
+        self._caught, self._raised, self._before, self._after = caught, raised, before, after
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, self._caught):
+            text = getattr(error, "strerror", None) or error
+            raise self._raised(f"{self._before}{text}{self._after}") from None
+
+
 MOST_COMPARED, LONGEST_COMPARED = 64, 128
 """How many names, and characters of each, are compared with a misspelled one: a caller may send many."""
 

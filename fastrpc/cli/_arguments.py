@@ -11,17 +11,15 @@ from collections.abc import Collection
 from typing import Any
 
 from fastrpc.command_line import suggestion
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 
 def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
     """Return arguments that are given as one JSON object, by an option or as a word. Raises UsageError."""
     if pairs:
         raise UsageError(f"give either {option} or key=value, not both ({pairs[0]!r:.80})")
-    try:
+    with Reworded(ValueError, UsageError, f"{option}: "):
         value = json.loads(sys.stdin.read() if text == "-" else text, parse_constant=_refuse)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
     if not isinstance(value, dict):
         raise UsageError(f"{option}: expected an object, got {type(value).__name__}")
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 KEPT_COPIES = 5
 
@@ -37,13 +37,11 @@ def write(path: str, text: str) -> str | None:
     from fastrpc.regular_files import replace_file
 
     path = os.path.realpath(path)
-    try:
+    with Reworded(OSError, UsageError, f"{path}: "):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         backup = _copy(path)
         replace_file(path, text.encode(), 0o600 if backup is None else os.stat(path).st_mode & 0o7777)
         _prune_copies(path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
     return backup
 
 

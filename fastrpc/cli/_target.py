@@ -15,7 +15,7 @@ from fastrpc.cli._durations import time_limit
 from fastrpc.cli._own_server import own_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, RequestTimeout, UsageError
+from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, RequestTimeout, Reworded, UsageError
 from fastrpc.version import __version__
 
 TYPE_CHECKING = False
@@ -129,10 +129,8 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
 
         if command:
             raise UsageError("give the command by --command or after --, not both")
-        try:
+        with Reworded(ValueError, UsageError, "--command: "):
             command = shlex.split(chosen.command)
-        except ValueError as error:
-            raise UsageError(f"--command: {error}") from None
         if not command:
             raise UsageError("--command: it is empty")
     if command:
@@ -164,10 +162,8 @@ def is_url(text: str) -> bool:
 
 def _of_entry(name: str, entry: ServerEntry) -> Destination:
     """Return the destination of an entry. Raises UsageError for an unset variable."""
-    try:
+    with Reworded(InvalidConfig, UsageError, f"{name}: "):
         entry = entry.expanded()
-    except InvalidConfig as error:
-        raise UsageError(f"{name}: {error}") from None
     return Destination(entry.target, name, dict(entry.options), entry=entry)
 
 
@@ -235,7 +231,7 @@ def converse(
     limit: float | None = chosen.timeout
     options["client_info"] = {"name": "fastrpc-cli", "version": __version__}
     options["start_seconds"] = limit or START_SECONDS
-    try:
+    with Reworded((TypeError, ValueError, ImportError), UsageError, f"{where.shown}: "):
         target: Any = where.target
         if where.entry is not None and where.entry.is_restricted:
             from fastrpc.gateway.client_targets import restricted
@@ -251,8 +247,6 @@ def converse(
             **handlers,
             **options,
         )
-    except (TypeError, ValueError, ImportError) as error:
-        raise UsageError(f"{where.shown}: {error}") from None
     try:
         with client:
             code = work(client)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ def _checked(setting: Setting, option: str, text: str) -> str:
 
     if not text:
         raise UsageError(f"{option} needs a value")
-    try:
+    with Reworded(ValueError, UsageError, f"{option}: ", f", got {text!r:.100}"):
         PARSERS[setting.kind](text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}, got {text!r:.100}") from None
     return text

@@ -18,7 +18,7 @@ from fastrpc.cli._durations import minute, seconds_in
 from fastrpc.cli._feedback import Feedback
 from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action, takes_colours
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.guard.approvals.description import described
 from fastrpc.guard.times import rfc3339_or_none
 from fastrpc.terminal.text import styled
@@ -89,10 +89,8 @@ def main(arguments: list[str]) -> int:
     with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
         from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
 
-        try:
+        with Reworded(ApprovalError, UsageError, f"approvals {chosen.action}: "):
             ACTIONS[chosen.action](ApprovalStore(database), chosen)
-        except ApprovalError as error:
-            raise UsageError(f"approvals {chosen.action}: {error}") from None
     return 0
 
 
@@ -150,10 +148,8 @@ def _approve(store: ApprovalStore, chosen: Namespace) -> None:
 
     prefix = None
     if chosen.prefix is not None:
-        try:
+        with Reworded(PrefixError, UsageError, "--prefix: "):
             prefix = prefix_of(chosen.prefix, store.get(chosen.id).arguments)
-        except PrefixError as error:
-            raise UsageError(f"--prefix: {error}") from None
     _decide(store, chosen, True, prefix=prefix)
 
 

@@ -26,7 +26,7 @@ from fastrpc.cli import configuration
 from fastrpc.cli._durations import seconds_in
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.guard.audit import segments
 from fastrpc.guard.audit.records import rfc3339
 from fastrpc.regular_files import open_regular
@@ -166,10 +166,8 @@ def export(arguments: list[str]) -> int:
         _export(found, chosen.format, sys.stdout.buffer.write)
         sys.stdout.flush()
         return 0
-    try:
+    with Reworded(OSError, UsageError, "--output: ", f": {chosen.output}"):
         descriptor = open_regular(chosen.output, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    except OSError as error:
-        raise UsageError(f"--output: {error.strerror}: {chosen.output}") from None
     try:
         with open(descriptor, "wb") as file:
             _export(found, chosen.format, file.write)

@@ -15,7 +15,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 
-from fastrpc.errors import FastrpcError, InvalidConfig
+from fastrpc.errors import FastrpcError, InvalidConfig, Reworded
 from fastrpc.globs import matches
 
 TYPE_CHECKING = False
@@ -124,15 +124,11 @@ class ServerEntry:
         known = os.environ if environ is None else environ
 
         def expand(member: str, text: str) -> str:
-            try:
+            with Reworded(InvalidConfig, InvalidConfig, f"{member}: "):
                 return variables.expanded(text, known)
-            except InvalidConfig as error:
-                raise InvalidConfig(f"{member}: {error}") from None
 
-        try:
+        with Reworded(InvalidConfig, InvalidConfig, "args: "):
             arguments = [*variables.expanded_arguments(self.args, known, self.env)]
-        except InvalidConfig as error:
-            raise InvalidConfig(f"args: {error}") from None
         return replace(
             self,
             command=expand("command", self.command),
@@ -159,10 +155,8 @@ def find_config(folder: str | None = None) -> str | None:
 def read_config(path: str) -> dict[str, ServerEntry]:
     """Return the servers of a file, by name, in the order of the file. Raises InvalidConfig."""
     servers = read_servers(path)
-    try:
+    with Reworded(InvalidConfig, InvalidConfig, f"{path}: "):
         return entries_of(servers)
-    except InvalidConfig as error:
-        raise InvalidConfig(f"{path}: {error}") from None
 
 
 def read_servers(path: str) -> dict[str, Any]:
@@ -199,10 +193,8 @@ def entries_of(servers: Any) -> dict[str, ServerEntry]:
         raise InvalidConfig(f"expected an object, got {_kind(servers)}")
     found = {}
     for name, raw in servers.items():
-        try:
+        with Reworded(InvalidConfig, InvalidConfig, f"{name}: "):
             found[name] = entry_of(raw)
-        except InvalidConfig as error:
-            raise InvalidConfig(f"{name}: {error}") from None
     return found
 
 

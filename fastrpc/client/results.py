@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from fastrpc._core.call_result import check_block
-from fastrpc.errors import InvalidAnswer
+from fastrpc.errors import InvalidAnswer, Reworded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,10 +64,8 @@ class ReadResult(Result):
         """All blobs, decoded and joined. Raises InvalidAnswer for one that is not base64."""
         from base64 import b64decode
 
-        try:
+        with Reworded(ValueError, InvalidAnswer, f"{self.method}: contents: blob: "):
             return b"".join(b64decode(part["blob"]) for part in self.contents if part.get("blob") is not None)
-        except ValueError as error:
-            raise InvalidAnswer(f"{self.method}: contents: blob: {error}") from None
 
 
 class PromptResult(Result):

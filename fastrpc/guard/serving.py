@@ -18,7 +18,7 @@ from threading import Lock
 from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.callers import Caller
-from fastrpc.errors import UsageError, suggestion
+from fastrpc.errors import Reworded, UsageError, suggestion
 from fastrpc.guard.approvals.gates import Gates
 from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
@@ -314,10 +314,8 @@ def tokens_of(database: GuardDatabase) -> TokenDirectory:
     from fastrpc.guard.callers.directory import TokenDirectory
     from fastrpc.storage import StorageError
 
-    try:
+    with Reworded(StorageError, UsageError):
         return TokenDirectory(database.open())
-    except StorageError as error:
-        raise UsageError(str(error)) from None
 
 
 def leasing_from(database: GuardDatabase) -> Leasing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastrpc.client.stdio import HeardProcess, Stdio
 from fastrpc.client.targets import SCHEMES
-from fastrpc.errors import ConnectionLost, DefinitionError
+from fastrpc.errors import ConnectionLost, DefinitionError, Reworded
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION, VERSIONS
 from fastrpc.proxy.upstream import UpstreamClient
 
@@ -82,10 +82,8 @@ def _remote_target(url: str, options: dict[str, Any]) -> UpstreamTarget:
     if version is not None and version not in VERSIONS:
         known = ", ".join(VERSIONS)
         raise DefinitionError(f"proxy: protocol_version={version!r:.40}: expected one of {known}")
-    try:
+    with Reworded((ValueError, ImportError), DefinitionError, "proxy: "):
         remote = Remote(url, **_taken(Remote.OPTIONS, options))
-    except (ValueError, ImportError) as error:
-        raise DefinitionError(f"proxy: {error}") from None
 
     def new_transport(shown: str) -> ConnectionTransport:
         from fastrpc.client.http.transport import Http

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.errors import DefinitionError
+from fastrpc.errors import DefinitionError, Reworded
 from fastrpc.schema.converters import (
     ANY,
     NULL,
@@ -97,10 +97,8 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
 
 
 def _value_of_alias(alias: Any) -> Any:
-    try:
+    with Reworded(NameError, UnresolvedName, f"{alias.__name__!r} names something undefined (", ")"):
         return alias.__value__  # evaluated here, on first access
-    except NameError as error:
-        raise UnresolvedName(f"{alias.__name__!r} names something undefined ({error})") from None
 
 
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:

@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from fastrpc import forks
+from fastrpc.errors import Reworded
 from fastrpc.storage import sqlite
 from fastrpc.storage.errors import (
     CommitUnknown,
@@ -117,10 +118,8 @@ class Database:
         """Overwrite what transactions have deleted so far, which SQLite's file and log still contain.
         PostgreSQL does so by itself (VACUUM), when no transaction can see it any more."""
         if self._place.path:
-            try:
+            with Reworded(sqlite3.Error, DatabaseUnavailable, f"{self.kind.title}: {self._place.path}: "):
                 sqlite.overwrite_deleted(self._place.path)
-            except sqlite3.Error as error:
-                raise DatabaseUnavailable(f"{self.kind.title}: {self._place.path}: {error}") from None
 
     def close(self) -> None:
         """Close all connections that are not in use."""
@@ -157,10 +156,8 @@ class Database:
         return DatabaseUnavailable(f"{self.kind.title}: {where}: {self._place.cause(original)}")
 
     def _file_there(self) -> tuple[int, int] | None:
-        try:
+        with Reworded(OSError, DatabaseUnavailable, f"{self.kind.title}: {self._place.path}: "):
             facts = os.stat(self._place.path)
-        except OSError as error:
-            raise DatabaseUnavailable(f"{self.kind.title}: {self._place.path}: {error.strerror}") from None
         return facts.st_dev, facts.st_ino
 
     def _forget_connections(self) -> None:

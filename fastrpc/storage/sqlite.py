@@ -13,6 +13,7 @@ from contextlib import closing
 from time import monotonic, sleep
 from urllib.parse import quote
 
+from fastrpc.errors import Reworded
 from fastrpc.regular_files import is_trusted, look
 from fastrpc.storage.errors import DatabaseDamaged, DatabaseUnavailable
 from fastrpc.storage.kinds import DatabaseKind
@@ -116,18 +117,16 @@ def begin_change(connection: sqlite3.Connection, kind: DatabaseKind) -> None:
 def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
     """Switch a file to WAL permanently. Raises DatabaseUnavailable if the file system does not support it."""
     deadline = monotonic() + BUSY_SECONDS
-    try:
-        with closing(connect(path)) as connection:
-            while True:
-                try:
-                    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                    break
-                except sqlite3.OperationalError:  # another process is switching it; SQLite does not wait
-                    if monotonic() > deadline:
-                        raise
-                    sleep(0.02)
-    except sqlite3.Error as error:
-        raise DatabaseUnavailable(f"{kind.title}: {path}: {error}") from None
+    failing = Reworded(sqlite3.Error, DatabaseUnavailable, f"{kind.title}: {path}: ")
+    with failing, closing(connect(path)) as connection:
+        while True:
+            try:
+                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                break
+            except sqlite3.OperationalError:  # another process is switching it; SQLite does not wait
+                if monotonic() > deadline:
+                    raise
+                sleep(0.02)
     if mode != "wal":
         raise DatabaseUnavailable(
             f"{kind.title}: {path}: the file system has no shared memory for SQLite's log (WAL): "

@@ -22,7 +22,7 @@ from time import monotonic
 
 from fastrpc.callers import Caller, current_user
 from fastrpc.engine.call import BecomesTask
-from fastrpc.errors import ToolError
+from fastrpc.errors import Reworded, ToolError
 from fastrpc.guard.approvals import at_terminal, extra_params, form
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.canonical import Unbindable, canonical, order
@@ -94,7 +94,7 @@ class CallToApprove:
 
     def binding(self, server: str) -> Binding:
         """Raises ApprovalRejected for arguments that no person can be asked about."""
-        try:
+        with Reworded(Unbindable, self.rejected, f"{self.call.name} needs an approval, but "):
             return Binding(
                 caller=self.caller.principal,
                 server=server,
@@ -104,8 +104,6 @@ class CallToApprove:
                 schema=self.schema,
                 policy=self.policy,
             )
-        except Unbindable as error:
-            raise self.rejected(f"{self.call.name} needs an approval, but {error}") from None
 
     def extra_params(self) -> str:
         """Return the other params of the request in the form in which they are stored and shown. Raises

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from fastrpc.errors import Reworded
 from fastrpc.guard.approvals.canonical import Unbindable, canonical
 from fastrpc.guard.approvals.display import masked_tree, written
 
@@ -58,10 +59,8 @@ def _digest_without(arguments: Mapping[str, Any], name: str) -> str:
 def _digest(value: Any) -> bytes:
     import rfc8785
 
-    try:
+    with Reworded((ValueError, RecursionError), Unbindable, "the arguments have no canonical form: "):
         return sha256(rfc8785.dumps(value)).digest()
-    except (ValueError, RecursionError) as error:
-        raise Unbindable(f"the arguments have no canonical form: {error}") from None
 
 
 def tagged(value: Any) -> Any:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from fastrpc._core.budget_table import LARGEST_AMOUNT
+from fastrpc.errors import Reworded
 from fastrpc.guard.policy import sections
 from fastrpc.guard.policy.patterns import Patterns
 
@@ -125,10 +126,8 @@ def of_tools(value: Any) -> list[tuple[Patterns, list[Budget]]]:
         )
     found = []
     for glob, each in value.items():
-        try:
+        with Reworded(ValueError, ValueError, f"{glob}: "):
             found.append((Patterns([glob]), of_caller(each)))
-        except ValueError as error:
-            raise ValueError(f"{glob}: {error}") from None
     return found
 
 

@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
+from fastrpc.errors import Reworded
 from fastrpc.guard.callers import claims
 from fastrpc.guard.callers.claims import ClaimRule
 from fastrpc.guard.policy import budgets, risks, sections
@@ -224,14 +225,12 @@ def _tokens(references: References) -> Callable[[Any], list[tuple[str, str]]]:
             raise ValueError(f"expected an array of tables, got {sections.shown(value)}")
         found = []
         for number, each in enumerate(value):
-            try:
+            with Reworded(ValueError, ValueError, f"[{number}]: "):
                 if set(each) != {"id", "token"}:
                     raise ValueError(
                         f"expected the keys id and token, got {', '.join(sorted(each)) or 'none'}"
                     )
                 found.append((sections.name(each["id"]), references.resolve(sections.text(each["token"]))))
-            except ValueError as error:
-                raise ValueError(f"[{number}]: {error}") from None
         if len({id for id, _ in found}) < len(found):
             raise ValueError("two tokens have the same id")
         return found

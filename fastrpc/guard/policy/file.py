@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 
+from fastrpc.errors import Reworded
 from fastrpc.guard.policy import sophon, toml_file
 from fastrpc.guard.policy.config import GuardConfig
 from fastrpc.guard.policy.references import References
@@ -22,11 +23,8 @@ SHARED_FILE, TABLE = "fastrpc.toml", "guard"
 def read(path: str) -> GuardConfig:
     """Return the configuration of a file. Raises GuardConfigError."""
     shown = os.path.basename(path)
-    try:
-        with open(open_regular(path), "rb") as file:
-            data = file.read(LONGEST_FILE + 1)
-    except OSError as error:
-        raise GuardConfigError(f"{path}: {error.strerror}") from None
+    with Reworded(OSError, GuardConfigError, f"{path}: "), open(open_regular(path), "rb") as file:
+        data = file.read(LONGEST_FILE + 1)
     if len(data) > LONGEST_FILE:
         raise GuardConfigError(f"{path}: longer than {LONGEST_FILE} bytes")
     try:

@@ -10,6 +10,7 @@ import re
 import sys
 from typing import Any
 
+from fastrpc.errors import Reworded
 from fastrpc.guard.policy.sections import GuardConfigError, Lines
 
 _KEY = r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'"""
@@ -29,10 +30,8 @@ def parse(file: str, source: str) -> tuple[dict[str, Any], Lines]:
             raise GuardConfigError(
                 f'{file}: TOML needs the package tomli on this Python: pip install "fastrpc-mcp[guard]"'
             ) from None
-    try:
+    with Reworded(tomllib.TOMLDecodeError, GuardConfigError, f"{file}: not TOML: "):
         return tomllib.loads(source), lines_of(source)
-    except tomllib.TOMLDecodeError as error:
-        raise GuardConfigError(f"{file}: not TOML: {error}") from None
 
 
 def lines_of(source: str) -> Lines:
