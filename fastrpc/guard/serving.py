@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from copy import copy
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from threading import Lock
@@ -192,30 +193,23 @@ def policy_for(config: GuardConfig, server: Server) -> Policy:
     return policy
 
 
+@dataclass(eq=False)
 class PolicyFile:
     """The file of a policy, in a process that serves. `stamp`: that of the file when the guard's policy was
     read. `on_change` is called with a changed configuration."""
 
-    def __init__(
-        self,
-        path: str,
-        stamp: Stamp,
-        guard: Guard,
-        server: Server,
-        on_change: Callable[[GuardConfig], object],
-    ) -> None:
-        self._path = path
-        self._guard = guard
-        self._server = server
-        self._on_change = on_change
-        self._stamp = stamp
+    path: str
+    stamp: Stamp
+    guard: Guard
+    server: Server
+    on_change: Callable[[GuardConfig], object]
 
     def begin(self, config: GuardConfig) -> None:
         """Use the file's policy at the time when this process begins to serve. If the file has changed since
         `config` was read and is invalid, allow nothing until it is valid: this process does not know which
         policy the server's other workers have."""
         self._use_file(
-            "nothing is allowed until it is right", lambda: self._guard.use(Policy(closed(config), {}))
+            "nothing is allowed until it is right", lambda: self.guard.use(Policy(closed(config), {}))
         )
 
     def poll(self) -> None:
@@ -224,22 +218,22 @@ class PolicyFile:
 
     def _use_file(self, otherwise: str, on_mistake: Callable[[], object] | None = None) -> None:
         """Use the policy of a changed file. If the file is invalid, log that with the consequence."""
-        stamp = stamp_of(self._path)
-        if stamp == self._stamp:
+        stamp = stamp_of(self.path)
+        if stamp == self.stamp:
             return
-        self._stamp = stamp
+        self.stamp = stamp
         try:
-            config = policy_file.read(self._path)
-            policy = policy_for(config, self._server)
-            count_budgets(self._guard, self._server, config)
+            config = policy_file.read(self.path)
+            policy = policy_for(config, self.server)
+            count_budgets(self.guard, self.server, config)
         except UsageError as error:
             diagnostics.write("error", f"{error}; {otherwise}")
             if on_mistake is not None:
                 on_mistake()
             return
-        self._guard.use(policy)
-        self._on_change(config)
-        diagnostics.write("info", f"{self._path}: the policy {policy.version} holds now")
+        self.guard.use(policy)
+        self.on_change(config)
+        diagnostics.write("info", f"{self.path}: the policy {policy.version} holds now")
 
 
 def closed(config: GuardConfig) -> GuardConfig:

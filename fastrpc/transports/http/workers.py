@@ -55,21 +55,17 @@ class Worker:
     """When the next process with this number is started; `inf` while there is one."""
 
 
+@dataclass(eq=False)
 class Workers:
     """The workers of a server, as their parent process manages them."""
 
-    def __init__(
-        self,
-        make: Callable[[], HttpServable],
-        settings: HttpSettings,
-        sockets: list[list[socket.socket]],
-        on_ready: Callable[[], object],
-    ) -> None:
-        self._make = make
-        self._settings = settings
-        self._sockets = sockets
-        self._on_ready = on_ready
-        self._workers = [Worker(number) for number in range(settings.workers)]
+    make: Callable[[], HttpServable]
+    settings: HttpSettings
+    sockets: list[list[socket.socket]]
+    on_ready: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        self._workers = [Worker(number) for number in range(self.settings.workers)]
         self._selector = selectors.DefaultSelector()
         self._announced = False
         self._ends = 0
@@ -84,7 +80,7 @@ class Workers:
                 f"http: workers: {threading.active_count() - 1} thread(s) run already, which a fork would "
                 "lose; begin them in the server's lifespan"
             )
-        others = (signal.SIGUSR1,) if self._settings.stats else ()
+        others = (signal.SIGUSR1,) if self.settings.stats else ()
         with (
             tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder,
             SignalWriter(*others) as self._signals,
@@ -160,8 +156,8 @@ class Workers:
         """Close the parent's descriptors, so that its death is noticed, and the other workers' sockets."""
         self._signals.leave_to_parent()
         self._selector.close()
-        own = set(self._sockets[worker.number])
-        for found in {found for sockets in self._sockets for found in sockets} - own:
+        own = set(self.sockets[worker.number])
+        for found in {found for sockets in self.sockets for found in sockets} - own:
             found.close()
         for other in self._workers:
             if other.channel is not None:
@@ -174,9 +170,9 @@ class Workers:
         group = WorkerGroup(worker.number, len(self._workers), self._folder, channel)
         try:
             serve(
-                self._make(),
-                self._settings,
-                self._sockets[worker.number],
+                self.make(),
+                self.settings,
+                self.sockets[worker.number],
                 lambda: channel.send(b"r"),
                 group,
             )
@@ -193,7 +189,7 @@ class Workers:
             worker.ready = True
             if not self._announced and all(worker.ready for worker in self._workers):
                 self._announced = True
-                self._on_ready()
+                self.on_ready()
         else:
             self._selector.unregister(worker.channel)
 
@@ -245,8 +241,8 @@ class Workers:
         """End all workers: with the grace period; the second time, without; the third, by SIGKILL."""
         self._ends += 1
         if self._ends == 1:
-            settings = self._settings
-            for found in {found for sockets in self._sockets for found in sockets}:
+            settings = self.settings
+            for found in {found for sockets in self.sockets for found in sockets}:
                 found.close()
             self._killed_at = (
                 monotonic() + settings.notice_seconds + settings.drain_seconds + OVERTIME_SECONDS
