@@ -325,9 +325,9 @@ LONGEST_EXCERPT = 200
 """Characters of an input that an error quotes."""
 
 
-def excerpt(text: str) -> str:
+def excerpt(text: str, longest: int = LONGEST_EXCERPT) -> str:
     """Return an input as an error quotes it: a long one is cut and ends with an ellipsis."""
-    return text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def suggest(name: str, known: Iterable[str], most: int = 3) -> list[str]:

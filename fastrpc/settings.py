@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     Default = Any | Callable[[Mapping[str, str], str], Any]
     Line = tuple[int, str, str, str, bool]
-    """A line of a file: its number among the lines of all files, its place, key, text, and whether the file
-    is trusted."""
+    """A line of a file: its number among the lines of all files, its place, key, text, whether trusted."""
 
 __all__ = ["STATE_DIR", "Setting"]
 
@@ -172,10 +171,6 @@ def parse_count(text: str, most_digits: int = 9) -> int:
     raise ValueError("expected a whole number from 1 up")
 
 
-def parse_bytes(text: str) -> int:
-    return parse_count(text, 15)
-
-
 def parse_seconds(text: str) -> float:
     try:
         seconds = float(text)
@@ -222,16 +217,12 @@ def parse_folder(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text)) if text else ""
 
 
-def parse_folders(text: str) -> tuple[str, ...]:
-    return tuple(parse_folder(part) for part in parse_names(text))
-
-
 PARSERS: dict[str, Callable[[str], Any]] = {
     "flag": parse_flag,
     "guard": parse_flag,
     "permission": parse_flag,
     "count": parse_count,
-    "bytes": parse_bytes,
+    "bytes": lambda text: parse_count(text, 15),
     "seconds": parse_seconds,
     "level": parse_level,
     "wording": parse_wording,
@@ -241,7 +232,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "reach": parse_reach,
     "file": parse_folder,
     "folder": parse_folder,
-    "folders": parse_folders,
+    "folders": lambda text: tuple(map(parse_folder, parse_names(text))),
     "program": os.path.expanduser,
     "module": str,
     "address": str,

@@ -142,7 +142,9 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
             return Destination(targets[0], targets[0])
         entry = _named(targets[0], chosen.config)
         if entry is not None:
-            return _of_entry(targets[0], entry)
+            with Reworded(InvalidConfig, UsageError, f"{targets[0]}: "):
+                entry = entry.expanded()
+            return Destination(entry.target, targets[0], dict(entry.options), entry=entry)
     elif chosen.config is not None and not targets:
         raise UsageError("--config: name a server in this file as the target")
     options = [] if chosen.guard is None else ["--guard", chosen.guard]
@@ -158,13 +160,6 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
 
 def is_url(text: str) -> bool:
     return text.lower().startswith(("http://", "https://"))
-
-
-def _of_entry(name: str, entry: ServerEntry) -> Destination:
-    """Return the destination of an entry. Raises UsageError for an unset variable."""
-    with Reworded(InvalidConfig, UsageError, f"{name}: "):
-        entry = entry.expanded()
-    return Destination(entry.target, name, dict(entry.options), entry=entry)
 
 
 def _named(name: str, config: str | None) -> ServerEntry | None:

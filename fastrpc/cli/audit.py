@@ -29,6 +29,7 @@ from fastrpc.diagnostics import write_line
 from fastrpc.errors import Reworded, UsageError
 from fastrpc.guard.audit import segments
 from fastrpc.guard.audit.records import rfc3339
+from fastrpc.guard.audit.verify import fields_of as fields_of
 from fastrpc.regular_files import open_regular
 
 Record = dict[str, Any]
@@ -274,15 +275,6 @@ def _is_like(value: Any, glob: str) -> bool:
     if isinstance(value, dict):
         return any(_is_like(each, glob) for each in value.values())
     return value is not None and globs.matches(str(value), glob)
-
-
-def fields_of(line: bytes) -> Record:
-    """Return the fields of a line; no fields for a damaged line."""
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 # --- reading ----------------------------------------------------------------------------------------------

@@ -399,6 +399,7 @@ class ProviderMethod(Handler):
     ) -> None:
         super().__init__(function, name=f"{provider.scheme}.{name}", **options)
         self.provider = provider
+        self.mime_type, self.ttl, self.cache_scope = provider.mime_type, provider.ttl, provider.cache_scope
         self.is_list = name == "list"
         self.describe_early()
 
@@ -418,18 +419,6 @@ class ProviderMethod(Handler):
         if not self.is_list and first is None:
             raise self.error("takes no URI; write def read(self, uri: str)")
         return ReadingSignature(signature, self.provider.mime_type)
-
-    @property
-    def mime_type(self) -> str | None:
-        return self.provider.mime_type
-
-    @property
-    def ttl(self) -> float | None:
-        return self.provider.ttl
-
-    @property
-    def cache_scope(self) -> str | None:
-        return self.provider.cache_scope
 
     def bind(self, text: str | None) -> list[Any]:
         """Return the arguments of a call with a cursor or a URI. Raises ArgumentError."""

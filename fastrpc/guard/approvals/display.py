@@ -152,8 +152,7 @@ def visible(text: str) -> str:
 
 
 def _deceives(each: str, scripts: set[str], is_code: bool) -> bool:
-    """Whether a character is invisible or looks like one of ASCII, at least in a text with letters of these
-    scripts."""
+    """Whether a character is invisible or looks like one of ASCII, beside these scripts."""
     kind, has_latin = category(each), "LATIN" in scripts
     if INVISIBLE.match(each) or each in SIGNS_LIKE or (has_latin and bidirectional(each) in RIGHT_TO_LEFT):
         return True
@@ -197,8 +196,7 @@ def _script(letter: str) -> str:
 
 
 def _is_part(each: str) -> bool:
-    """Whether a character has another encoding, or may be part of another character: an accent, a part of a
-    syllable."""
+    """Whether a character has another encoding, or may be a part of one: an accent, a part of a syllable."""
     return category(each) in ("Mn", "Me") or normalize("NFC", each) != each or "\u1100" <= each <= "\u11ff"
 
 

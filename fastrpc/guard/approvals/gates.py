@@ -80,8 +80,7 @@ class Gates:
         return asked.approval.id
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
-        """Wait for the decision of a person or the end of the time, and return it. Raises ApprovalError for
-        an unknown approval."""
+        """Return a person's decision, or none in time. Raises ApprovalError for an unknown id."""
         import asyncio
 
         from fastrpc.guard.approvals.store import APPROVED, REJECTED, USED, VOID, WAITING
