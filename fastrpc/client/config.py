@@ -141,8 +141,7 @@ class ServerEntry:
 
 
 def find_config(folder: str | None = None) -> str | None:
-    """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above; None if
-    there is none."""
+    """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above."""
     place = os.path.abspath(folder or os.curdir)
     while not os.path.isfile(path := os.path.join(place, FILE_NAME)):
         above = os.path.dirname(place)

@@ -32,8 +32,7 @@ _known: dict[Any, Fields] = {}
 
 
 class Fields:
-    """The fields of a form: the `schema` of the answers, and `read`, which returns the value of an answer.
-    Raises `Mismatch`."""
+    """The fields of a form: the `schema` of answers, and `read`, their value. Raises `Mismatch`."""
 
     def __init__(self, schema: Schema, read: Callable[[dict[str, Any]], Any]) -> None:
         self.schema = schema

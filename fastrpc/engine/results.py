@@ -50,8 +50,7 @@ class Results:
         return tails
 
     def endings(self, version: str) -> tuple[bytes, ...]:
-        """Return tails(), and that of an error, each with the end of the response: what connections write by
-        themselves."""
+        """Return tails(), and that of an error, each with the end of the response, for connections."""
         endings = self._endings.get(version)
         if endings is None:
             error = b'"}]' + self.tail(version, is_error=True)
@@ -153,8 +152,7 @@ class Results:
 
     @staticmethod
     def _is_beside_schema(tool: Tool, value: Any) -> bool:
-        """Whether a result is content, or none at all, where another framework sends that without looking at
-        the output schema."""
+        """Whether a result is content, or none, which some frameworks send whatever the schema."""
         if isinstance(value, (list, tuple)):
             return _holds_content(value)
         is_none_sent = not tool.signature.wraps_result and not tool.style.checks_objects

@@ -63,8 +63,7 @@ _ending: list[int] = []  # reapers that are ending and not waited for yet
 
 
 class ProgramError(ToolError):
-    """A program cannot be started, or its reaper was lost. A tool need not catch it: the message is for the
-    model."""
+    """A program cannot be started, or its reaper was lost. The message is for the model."""
 
 
 class ReaperLostError(ProgramError):

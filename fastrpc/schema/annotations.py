@@ -139,16 +139,14 @@ def alias_of(field: Any) -> str | None:
 
 
 def shows_more(field: Any) -> bool:
-    """Whether an item is pydantic's ``Field``, and has members for the schema besides a description and
-    constraints."""
+    """Whether an item is pydantic's ``Field`` and says more than a description and constraints."""
     return type(field).__module__ == "pydantic.fields" and any(
         getattr(field, name, None) is not None for name in _FIELD_MEMBERS
     )
 
 
 def resolve(text: str, namespace: Mapping[str, Any]) -> Any:
-    """Evaluate a string annotation in the namespace of its function. Raises `UnresolvedName` and
-    `DefinitionError`."""
+    """Evaluate an annotation in its function's namespace. Raises `UnresolvedName` and `DefinitionError`."""
     if text in namespace:
         return namespace[text]
     if text in _BUILTIN_NAMES:

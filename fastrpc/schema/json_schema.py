@@ -179,8 +179,7 @@ def _excludes_null(schema: Any) -> bool:
 
 
 def raw_signature(facts: FunctionFacts, schema: Any, documents: Mapping[str, Any]) -> Signature:
-    """Return the signature of a function whose arguments are described by a JSON Schema. Raises
-    `DefinitionError`."""
+    """Return the signature of a function with a JSON Schema of its arguments. Raises `DefinitionError`."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise facts.error('input_schema must be a JSON Schema with "type": "object" at its root')
     try:

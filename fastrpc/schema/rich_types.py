@@ -137,8 +137,7 @@ def _is_pydantic(annotation: Any) -> bool:
 
 def _has_pydantic_members(annotation: Any) -> bool:
     """Whether a member of a dataclass, a TypedDict or a named tuple, which msgspec and pydantic both read,
-    says something that pydantic alone understands: constraints, a description, an alias; or is a class of
-    pydantic's."""
+    says something for pydantic alone: constraints, a description, an alias; or is a class of pydantic's."""
     if "pydantic" not in sys.modules:
         return False
     return any(map(_is_pydantic, types_in(annotation, READ_BY_BOTH)))
@@ -148,8 +147,7 @@ def _has_pydantic_members(annotation: Any) -> bool:
 
 
 def _key_choices(annotation: Any) -> list[str]:
-    """Return the keys that a dict may have, if its type says which: ``dict[Literal["a", "b"], int]``, or an
-    enum of texts."""
+    """Return the keys that a dict's type allows: ``dict[Literal["a", "b"], int]``, an enum."""
     if getattr(annotation, "__origin__", None) is not dict:
         return []
     keys = annotation.__args__[0]
@@ -240,8 +238,7 @@ class MsgspecConverter(Converter):
 
 
 def _with_integers(value: Any) -> Any:
-    """Return a value with integers in place of floats without a fraction: msgspec refuses ``1.0`` for a
-    choice of integers."""
+    """Return a value with integers for floats like ``1.0``, which msgspec refuses for a choice."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):

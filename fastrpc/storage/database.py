@@ -100,8 +100,7 @@ class Database:
 
     @contextmanager
     def listening(self) -> Iterator[Any]:
-        """A separate connection to PostgreSQL, psycopg's, for LISTEN (`notifications`). Raises StorageError,
-        and psycopg's errors."""
+        """A connection of psycopg, for LISTEN. Raises StorageError, and psycopg's errors."""
         try:
             connection = self._engine.raw_connection()
         except SQLAlchemyError as error:

@@ -25,8 +25,7 @@ class StopSignalsBlocked:
 
 
 class RawTerminal(Terminal):
-    """A terminal that is read key by key and never blocks. Raises `NoTerminal`, also if it cannot place a
-    cursor."""
+    """A terminal that is read key by key and never blocks. Raises `NoTerminal`."""
 
     def __init__(self) -> None:
         if os.environ.get("TERM", "") in ("", "dumb"):

@@ -93,8 +93,7 @@ class OAuth:
         return self.client_id or self.client_metadata_url or ""
 
     def forget(self, url: str) -> None:
-        """Delete what is kept of a login at a server: the next client logs in anew. May block. Raises
-        OSError."""
+        """Delete what is kept of a login at a server: the next client logs in. May block. Raises OSError."""
         from fastrpc.client.oauth.record import key_of
 
         self.store().delete(key_of(url, self.identity))
