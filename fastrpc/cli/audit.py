@@ -15,6 +15,7 @@ import sys
 from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from heapq import heappop, heappush
 from itertools import islice
@@ -127,14 +128,12 @@ def tail(arguments: list[str]) -> int:
     follower = Follower(folder)
     for entry in latest(folder, max(0, chosen.n), matches):
         show(entry)
-    try:
+    with suppress(KeyboardInterrupt):
         while chosen.follow:
             sys.stdout.flush()
             for entry in follower.wait():
                 if matches(entry[1]):
                     show(entry)
-    except KeyboardInterrupt:
-        pass
     return 0
 
 

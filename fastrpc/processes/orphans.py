@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,18 +64,14 @@ def _processes() -> Iterator[tuple[int, int, int]]:
 
 def _writes_to(pid: int, pipe: str) -> bool:
     folder = f"/proc/{pid}/fd"
-    try:
+    with suppress(OSError):  # another user's process, or ended
         for name in os.listdir(folder):
             path = f"{folder}/{name}"
             if os.readlink(path) == pipe and os.lstat(path).st_mode & 0o200:  # how it is opened
                 return True
-    except OSError:  # another user's process, or ended
-        pass
     return False
 
 
 def _kill(pid: int) -> None:
-    try:
+    with suppress(OSError):
         os.kill(pid, signal.SIGKILL)
-    except OSError:
-        pass

@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import time
+from contextlib import suppress
 
 from fastrpc.errors import ToolError
 from fastrpc.processes.output import write_all
@@ -132,10 +133,8 @@ class Reaper:
 
     def wake_up(self) -> None:
         """Send SIGCONT: a stopped reaper could not end its processes."""
-        try:
+        with suppress(OSError):
             os.killpg(self.pid, signal.SIGCONT)
-        except OSError:
-            pass
 
     def read_reports(self) -> None:
         """Pass on the reports that have arrived; does not block."""
@@ -224,11 +223,9 @@ def _spawn_reaper(descriptor: int) -> int:
 def reap_zombies() -> None:
     """Wait for the reapers that have ended, so that no zombie remains."""
     for pid in _ending[:]:
-        try:
+        with suppress(OSError):  # another waiter has reaped them
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
                 continue
-        except OSError:
-            pass  # another waiter has reaped them
         _ending.remove(pid)
 
 

@@ -20,6 +20,7 @@ Where a rule is (files of this package by their names, others from `fastrpc/` on
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from time import monotonic, time
 
 from fastrpc import diagnostics
@@ -222,10 +223,8 @@ class UpstreamServer:
         return True
 
     async def _connect_and_resume(self) -> None:
-        try:
+        with suppress(FastrpcError):  # logged, and kept in `failure` for later requests
             await self._running()
-        except FastrpcError:
-            pass  # logged, and kept in `failure` for later requests
         deferred, self._deferred = self._deferred, []
         for request in deferred:
             request.resume()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from contextlib import closing
+from contextlib import closing, suppress
 from time import monotonic, sleep
 from urllib.parse import quote
 
@@ -35,10 +35,8 @@ def prepare(path: str, kind: DatabaseKind) -> None:
             raise _unsafe(path, kind, f"others may write to {folder}", "chmod o-w")
         if not is_trusted(facts):
             raise _unsafe(path, kind, f"{folder} belongs to another user", "name a folder of your own")
-        try:
+        with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        except FileExistsError:
-            pass
         facts = look(path)
     except OSError as error:
         raise DatabaseUnavailable(f"{kind.title}: {error.filename or path}: {error.strerror}") from None

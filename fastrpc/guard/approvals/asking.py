@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 
@@ -340,10 +341,8 @@ class Approvals:
                 decision = ApprovalDecision(
                     answer.result(), by, channel, valid_seconds=asked.config.valid_seconds
                 )
-                try:
+                with suppress(NotWaiting):  # another person has decided first
                     await watcher.run(watcher.store.decide, approval.id, decision)
-                except NotWaiting:
-                    pass  # another person has decided first
             elif not others.done():
                 raise asked.timed_out(approval=approval.id)
         finally:

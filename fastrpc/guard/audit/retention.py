@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Thread
@@ -42,10 +43,8 @@ class Retention:
         """Drop old segments on a thread. `in_use` is the segment that this process writes."""
         if self.keep_days is None and self.keep_bytes is None:
             return
-        try:
+        with suppress(RuntimeError):  # the interpreter is ending: another process will do it
             Thread(target=self._run, args=(in_use,), name="fastrpc-audit-retention", daemon=True).start()
-        except RuntimeError:
-            pass  # the interpreter is ending: another process will do it
 
     def _run(self, in_use: str) -> None:
         try:

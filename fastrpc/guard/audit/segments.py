@@ -57,10 +57,8 @@ class OpenSegment:
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._descriptor = open_regular(name, flags, follow=False, dir_fd=directory)
-            try:
+            with suppress(OSError):  # a file system without locks: the segment looks closed
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            except OSError:
-                pass  # a file system without locks: the segment looks closed
             try:
                 private_folder.sync(directory)
             except OSError:

@@ -16,6 +16,7 @@ import socket
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
@@ -250,10 +251,8 @@ class Workers:
         elif self._ends == 2:
             for worker in self._workers:
                 if worker.channel is not None:
-                    try:
+                    with suppress(OSError):  # it has just ended by itself
                         worker.channel.send(b"h")
-                    except OSError:
-                        pass  # it has just ended by itself
         else:
             self._signal_all(signal.SIGKILL)
 
