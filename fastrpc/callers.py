@@ -54,8 +54,7 @@ def token_principal(owner: str, family: str) -> str:
 
 
 def owner_of(principal: str) -> str:
-    """Return the owner of an authenticated principal: for a token, the owner in its name; for a user of this
-    machine, the principal itself."""
+    """Return an authenticated principal's owner: that in a token's name, or the principal itself."""
     if claimed := CLAIMED.match(principal):
         return claimed[3]
     return principal if ":" in principal else principal.partition("#")[0]

@@ -101,8 +101,7 @@ class InternalError(ProtocolError):
 class Overloaded(ProtocolError):
     """Too many calls are in flight. The call was not started and may be sent again.
 
-    The code is specific to fastrpc. It is outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28
-    requires for new codes.
+    The code is fastrpc's own, outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28 requires.
     """
 
     code = -31001
@@ -185,8 +184,7 @@ class ArgumentError(FastrpcError):
 
 
 class ClientError(FastrpcError):
-    """A client's request has failed: the root of all errors that `fastrpc.Client` raises for what a server
-    does.
+    """A client's request has failed: the root of the errors of `fastrpc.Client` for what a server does.
 
     `outcome` applies to a call whose handler called another server and did not handle the failure.
     """

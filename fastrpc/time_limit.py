@@ -19,8 +19,7 @@ SHORTEST_PAUSE = 0.001
 
 
 class TimeLimit:
-    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or what `late`
-    returns.
+    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or `late`'s.
 
     ``async with`` does the same and costs two coroutines more. `is_over`: the time has passed.
     """

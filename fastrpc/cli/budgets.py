@@ -1,8 +1,7 @@
 """``fastrpc budgets``: shows what callers have used of their budgets, or resets it to zero.
 
 Reads and writes the file in which running servers count (`fastrpc.guard.budgets.file`); they can keep
-running. A budget is shown as it was when a call was last counted against it, including reservations of
-running calls.
+running. A budget is shown as of the last call that was counted, with reservations of running calls.
 """
 
 from __future__ import annotations

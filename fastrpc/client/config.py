@@ -235,8 +235,7 @@ def _matches_one(tool: str, globs: list[str]) -> bool:
 
 
 def _transport(kind: Any, has_command: bool, has_url: bool) -> str:
-    """Return the transport of an entry that names this one, "" for none. Raises InvalidConfig where the entry
-    says two things, or nothing."""
+    """Return the transport that an entry names, "" for none. Raises InvalidConfig for two, or no target."""
     if not has_command and not has_url:
         raise InvalidConfig("expected a command or a url")
     said = TRANSPORTS.get(str(kind).lower().replace("-", "").replace("_", "")) if kind else None

@@ -1,8 +1,7 @@
 """Forms for elicitation, made from a Python type or a JSON Schema (MCP: elicitation).
 
-A form is flat: its fields are strings, numbers, booleans, one choice, or several choices. `fields_of` makes
-`Fields` from a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema; a
-type is described once.
+Fields of the flat form are strings, numbers, booleans, a choice, or choices. `fields_of` makes `Fields` from
+a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema.
 """
 
 from __future__ import annotations

@@ -224,8 +224,7 @@ def form_of(signature: Signature) -> int:
 def keeps_plain_values(signature: Signature) -> bool:
     """Return whether `Signature.to_json` returns every plain value unchanged, so that it need not be called.
 
-    Plain converters return whatever they get; msgspec changes only what is not plain; pydantic may have a
-    serializer for anything.
+    Plain converters return what they get; msgspec changes what is not plain; pydantic may change anything.
     """
     return signature.output_schema is None or not hasattr(signature.result_converter, "adapter")
 

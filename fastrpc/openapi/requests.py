@@ -50,8 +50,7 @@ class OperationRequest:
         """Send the request and return the response: by ``build_request``, where the client has it, and
         ``send``, which custom clients have instead of all others.
 
-        Raises ToolError for an argument that has no place in the path, a request that fails, and a status of
-        400 and more.
+        Raises ToolError for an argument that does not fit the path, a failed request, and a status from 400.
         """
         client, options = self.client, self._options(arguments)
         base, url = str(getattr(client, "base_url", None) or ""), self._path(arguments)
@@ -178,8 +177,7 @@ class OperationRequest:
 
 
 def _written(parameter: OperationParameter, value: Any) -> Any:
-    """Return a value as it is put into a request; of a parameter with a content of JSON, in the place of a
-    schema, that text (4.8.12.3)."""
+    """Return a value as it is put into a request: as JSON if the parameter has such a content (4.8.12.3)."""
     is_left_out = value is None and parameter.place != "path"
     return to_json(value).decode() if parameter.is_json and not is_left_out else value
 

@@ -72,8 +72,7 @@ class ReaperLostError(ProgramError):
 
 
 class Reaper:
-    """One reaper, and the socket to it. `pid` is that of its guardian, if it has one; both are in the
-    guardian's process group."""
+    """One reaper, and the socket to it. `pid`: of its guardian, if any, in whose process group both are."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -245,8 +244,7 @@ def _trim_idle() -> None:
 
 
 def _forget() -> None:
-    """Close the sockets: in a forked child, since the reapers belong to the parent, and at the end of the
-    process, whose reapers end then."""
+    """Close the sockets: in a forked child, whose parent has the reapers, and at the end, to end them."""
     for reaper in (*idle, *busy):
         if reaper.socket is not None:
             reaper.socket.close()

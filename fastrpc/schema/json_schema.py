@@ -36,8 +36,7 @@ _BY_TYPE = {PLAIN[kind].schema["type"]: PLAIN[kind] for kind in (int, float, boo
 class Validator:
     """A compiled JSON Schema. `documents` maps URIs to the schemas that ``$ref`` may name.
 
-    Raises `DefinitionError` if the schema is invalid, refers to an unknown document, or jsonschema-rs is not
-    installed.
+    Raises `DefinitionError` for an invalid schema, an unknown document, or no jsonschema-rs.
     """
 
     def __init__(self, schema: Schema | bool, documents: Mapping[str, Any] | None = None) -> None:

@@ -160,8 +160,7 @@ class Database:
         return facts.st_dev, facts.st_ino
 
     def _forget_connections(self) -> None:
-        """In a forked child, drop the parent's connections, and replace the lock: its holder may be a thread
-        that does not exist in the child."""
+        """In a forked child, drop the parent's connections and its lock, which a thread of it may hold."""
         global _opening
         _opening = Lock()
         self._engine.dispose(close=False)

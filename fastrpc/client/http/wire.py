@@ -174,8 +174,7 @@ def _no_room() -> InvalidAnswer:
 
 
 class Wire:
-    """The connections to one server. `follows_redirects`: within its own origin; if false, `send` yields
-    redirects like any other response."""
+    """The connections to one server. `follows_redirects`: in its origin; else `send` yields redirects."""
 
     def __init__(self, remote: Remote, *, follows_redirects: bool = True) -> None:
         self.remote = remote

@@ -42,8 +42,7 @@ class OAuth:
     written to standard error. `store`: keeps the tokens, by default the system's keyring where there is one,
     else a `FileStore`.
 
-    One object may serve several clients and servers. Raises ImportError without the extra ``oauth``, and
-    ValueError.
+    One object may serve many clients and servers. Raises ValueError; ImportError without extra ``oauth``.
     """
 
     needs_person = True

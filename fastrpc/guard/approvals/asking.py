@@ -330,8 +330,7 @@ class Approvals:
         by: str,
         channel: str,
     ) -> None:
-        """Wait for the answer of one person, while others may decide. Raises what `answering` does, and
-        ApprovalTimedOut."""
+        """Wait for one person's answer, or others' decision. Raises as `answering` does; ApprovalTimedOut."""
         from fastrpc.guard.approvals.store import ApprovalDecision, NotWaiting
 
         answer, others = asyncio.ensure_future(answering), watcher.watch(approval.id)

@@ -205,8 +205,7 @@ def _is_latin(each: str) -> bool:
 
 
 def _plain_words(text: str, bare: str, has_latin: bool) -> str:
-    """Return a text in which characters are escaped that look like others in their context. `bare` is the
-    text without its escapes."""
+    """Return a text, characters escaped that look like others in its context: `bare`, without escapes."""
     if has_latin:
         text = STROKES.sub(lambda run: "".join(map(_escaped, run[0])), text)
         text = BETWEEN_LETTERS.sub(lambda sign: _escaped(sign[0]), text)

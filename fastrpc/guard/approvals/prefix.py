@@ -57,8 +57,7 @@ def _words_of_one(text: str) -> list[str]:
 
 
 def _commands(line: str) -> list[list[str]] | None:
-    """Return the words of each command of a line; None if the line is not understood, or a word is a pattern
-    that may expand to others."""
+    """Return the words of each command of a line; None if it is not understood, or patterns may add words."""
     from fastrpc.guard.shell.parser import commands
 
     try:

@@ -1,8 +1,7 @@
 """The private folder of an audit log: created with mode 0700, used only if no other user can write to it.
 
 Files in it are opened through its descriptor, never through a link, and are new or regular. Another program
-of the same user can still change the folder; `verify` detects that. Costs a few system calls when a file is
-opened.
+of the same user can still change the folder; `verify` detects that. Opening costs a few system calls.
 """
 
 from __future__ import annotations

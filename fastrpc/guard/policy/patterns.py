@@ -1,7 +1,6 @@
 """Names that a list allows: exact ones, and globs (``*``, ``?``, ``[abc]``). Upper and lower case differ.
 
-The globs of a list become one regular expression in which a ``*`` does not backtrack: no glob can make a
-match slow.
+The globs of a list become one regular expression without backtracking: no glob is slow.
 """
 
 from __future__ import annotations
