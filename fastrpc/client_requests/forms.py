@@ -104,7 +104,8 @@ def _of_type(form: Any) -> Fields:
 def _record(name: str, base: Any, converter: Converter) -> Fields:
     """Return the form of a class: one field for each member."""
     required = converter.schema.get("required", ())
-    titles = _pydantic_titles(base)
+    own = getattr(base, "__pydantic_fields__", None) or {}
+    titles = {field.alias or key: field.title for key, field in own.items() if field.title}
     annotations = _annotations_of(base)
     fields: dict[str, Schema] = {}
     optional = []  # may be None, which an empty field means, and have no default
@@ -133,12 +134,6 @@ def _record(name: str, base: Any, converter: Converter) -> Fields:
         return converter.accept(known)
 
     return Fields(whole, read)
-
-
-def _pydantic_titles(base: Any) -> dict[str, str]:
-    """Return the titles that the author of a pydantic model set, without those that pydantic generates."""
-    fields = getattr(base, "__pydantic_fields__", None) or {}
-    return {field.alias or name: field.title for name, field in fields.items() if field.title}
 
 
 def _annotations_of(base: Any) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def end_writers(pipe: int, age_seconds: float) -> None:
         sessions |= {session for pid, session in young if pid in writers}
         ended = [pid for pid, session in young if pid in writers or session in sessions]
         for pid in ended:
-            _kill(pid)
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         if not ended:
             return
         time.sleep(0.001)
@@ -70,8 +71,3 @@ def _writes_to(pid: int, pipe: str) -> bool:
             if os.readlink(path) == pipe and os.lstat(path).st_mode & 0o200:  # how it is opened
                 return True
     return False
-
-
-def _kill(pid: int) -> None:
-    with suppress(OSError):
-        os.kill(pid, signal.SIGKILL)

@@ -25,11 +25,6 @@ COPY = 512 * 1024
 CONTINUATION = bytes(range(0x80, 0xC0))
 
 
-def count_characters(data: bytes) -> int:
-    """Return the number of characters in UTF-8 text; approximate for other bytes."""
-    return len(data) if data.isascii() else len(data.translate(None, CONTINUATION))
-
-
 class OutputFile:
     """A file of bounded size. While it is written, its second half is a ring buffer.
 
@@ -180,7 +175,7 @@ class Output:
         excess = len(self._tail) - self._tail_limit
         if excess > 0:
             gone = bytes(self._tail[:excess])
-            self.dropped_characters += count_characters(gone)
+            self.dropped_characters += len(gone.translate(None, CONTINUATION))  # of UTF-8
             self.dropped_lines += gone.count(b"\n")
             del self._tail[:excess]
 

@@ -60,7 +60,13 @@ class Database:
 
     def __init__(self, url: str = "", kind: DatabaseKind = GUARD) -> None:
         self.kind = kind
-        self._place = place_of(url, kind)
+        self._place = place = place_of(url, kind)
+        self.shown = place.shown
+        """The URL without its secrets."""
+        self.url: URL = place.url
+        """The whole URL, with its secrets: the same for all kinds in one database."""
+        self.path = place.path
+        """SQLite's file, "" for another database."""
         self._file: tuple[int, int] | None = None
         self._engine = self._make_engine()
         try:
@@ -73,21 +79,6 @@ class Database:
 
     def __repr__(self) -> str:
         return f"Database({self.shown})"
-
-    @property
-    def shown(self) -> str:
-        """The URL without its secrets."""
-        return self._place.shown
-
-    @property
-    def url(self) -> URL:
-        """The whole URL, with its secrets: the same for all kinds in one database."""
-        return self._place.url
-
-    @property
-    def path(self) -> str:
-        """SQLite's file, "" for another database."""
-        return self._place.path
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A transaction that reads. Raises StorageError."""
@@ -116,9 +107,9 @@ class Database:
     def overwrite_deleted(self) -> None:
         """Overwrite what transactions have deleted so far, which SQLite's file and log still contain.
         PostgreSQL does so by itself (VACUUM), when no transaction can see it any more."""
-        if self._place.path:
-            with Reworded(sqlite3.Error, DatabaseUnavailable, f"{self.kind.title}: {self._place.path}: "):
-                sqlite.overwrite_deleted(self._place.path)
+        if self.path:
+            with Reworded(sqlite3.Error, DatabaseUnavailable, f"{self.kind.title}: {self.path}: "):
+                sqlite.overwrite_deleted(self.path)
 
     def close(self) -> None:
         """Close all connections that are not in use."""
@@ -129,9 +120,9 @@ class Database:
 
     @contextmanager
     def _transaction(self, changes: bool) -> Iterator[Connection]:
-        if self._place.path and self._file != self._file_there():
+        if self.path and self._file != self._file_there():
             raise DatabaseUnavailable(
-                f"{self.kind.title}: {self._place.path} was replaced while it was in use. End all that "
+                f"{self.kind.title}: {self.path} was replaced while it was in use. End all that "
                 f"use it, remove its files -wal and -shm, and start again"
             )
         is_committing = False
@@ -151,12 +142,12 @@ class Database:
 
     def _unavailable(self, error: SQLAlchemyError | sqlite3.Error) -> StorageError:
         original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-        where = self._place.path or self.shown
+        where = self.path or self.shown
         return DatabaseUnavailable(f"{self.kind.title}: {where}: {self._place.cause(original)}")
 
     def _file_there(self) -> tuple[int, int] | None:
-        with Reworded(OSError, DatabaseUnavailable, f"{self.kind.title}: {self._place.path}: "):
-            facts = os.stat(self._place.path)
+        with Reworded(OSError, DatabaseUnavailable, f"{self.kind.title}: {self.path}: "):
+            facts = os.stat(self.path)
         return facts.st_dev, facts.st_ino
 
     def _forget_connections(self) -> None:
@@ -168,15 +159,15 @@ class Database:
     # --- opening ------------------------------------------------------------------------------------------
 
     def _make_engine(self) -> Engine:
-        path = self._place.path
+        path = self.path
         limits: Any = {"pool_size": POOL_SIZE, "pool_timeout": WAIT_SECONDS, "hide_parameters": True}
         if path:
             limits |= {"creator": lambda: sqlite.connect(path), "poolclass": QueuePool}
-            engine = create_engine(self._place.url, **limits)
+            engine = create_engine(self.url, **limits)
             event.listen(engine, "begin", self._begin_sqlite)
             return engine
         try:
-            engine = create_engine(self._place.url, **limits)
+            engine = create_engine(self.url, **limits)
             from fastrpc.storage.postgresql import limit_statements
         except ImportError as error:  # without psycopg, or psycopg without libpq
             reason = "" if isinstance(error, ModuleNotFoundError) else "it finds no libpq"
@@ -193,7 +184,7 @@ class Database:
 
     def _open(self) -> None:
         """Check the database, and migrate its schema. Raises StorageError."""
-        path = self._place.path
+        path = self.path
         if path:
             sqlite.prepare(path, self.kind)
             identity = self._file_there()
@@ -218,7 +209,7 @@ class Database:
         from fastrpc.storage.migrations import migrate
 
         with connection.begin():
-            if not self._place.path:
+            if not self.path:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
             self._check_revision(revision_in(connection, self.kind))
             migrate(connection, self.kind)

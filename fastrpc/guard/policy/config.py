@@ -146,7 +146,11 @@ class GuardConfig:
         self.transports: dict[str, bool] = {}
         defaults.end()
         root.end()
-        _check_ids(self.rules)
+        seen: set[str] = set()
+        for rule in self.rules:
+            if rule.id in seen:
+                raise rule.where(["id"], f"another rule is called {rule.id}")
+            seen.add(rule.id)
 
     def allows(self, transport: str) -> bool:
         """Whether the server may serve over ``stdio`` or ``http``: True if the file has no such key."""
@@ -165,14 +169,6 @@ class GuardConfig:
     @property
     def has_budgets(self) -> bool:
         return any(grant.budgets or grant.tool_budgets for grant in self.grants)
-
-
-def _check_ids(rules: list[RuleConfig]) -> None:
-    seen: set[str] = set()
-    for rule in rules:
-        if rule.id in seen:
-            raise rule.where(["id"], f"another rule is called {rule.id}")
-        seen.add(rule.id)
 
 
 # --- kinds of values --------------------------------------------------------------------------------------

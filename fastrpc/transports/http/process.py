@@ -181,7 +181,7 @@ def _server_of(
         on_ready=on_ready,
         notice_seconds=settings.notice_seconds,
         access=None if access is None else access.buffer,
-        **settings.uvicorn,
+        options=settings.uvicorn,
     )
 
 

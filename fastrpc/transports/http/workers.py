@@ -92,7 +92,9 @@ class Workers:
 
     def _supervise(self) -> None:
         while True:
-            self._begin_due()
+            for worker in self._workers:
+                if self._may_begin(worker) and worker.begins_at <= monotonic():
+                    self._begin(worker)
             if self._ends and not any(worker.pid for worker in self._workers):
                 return
             ready = {key.fileobj for key, _ in self._selector.select(self._wait_seconds())}
@@ -119,11 +121,6 @@ class Workers:
     def _may_begin(self, worker: Worker) -> bool:
         """Whether a worker may start: the first starts alone, so that an error is reported once."""
         return not self._ends and (worker.number == 0 or self._workers[0].ready or self._announced)
-
-    def _begin_due(self) -> None:
-        for worker in self._workers:
-            if self._may_begin(worker) and worker.begins_at <= monotonic():
-                self._begin(worker)
 
     def _begin(self, worker: Worker) -> None:
         ours, theirs = socket.socketpair()
