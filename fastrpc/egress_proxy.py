@@ -241,18 +241,15 @@ class EgressProxy:
         match = REQUEST.match(first)
         if match is None:
             raise FetchRefused(400, "Bad request line")
-        self._check_password(headers)
+        given = [value for name, value in headers if name == "proxy-authorization"]
+        if len(given) != 1 or not compare_digest(given[0].encode("latin-1"), self._credentials):
+            raise FetchRefused(407, "Proxy authentication required")
         if match[1] == "CONNECT":
             there = await self._connect(*_authority(match[2], None))
             writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
             await self._relay((reader, writer), there)
         else:
             await self._forward(reader, writer, match[1], match[2], headers)
-
-    def _check_password(self, headers: list[tuple[str, str]]) -> None:
-        given = [value for name, value in headers if name == "proxy-authorization"]
-        if len(given) != 1 or not compare_digest(given[0].encode("latin-1"), self._credentials):
-            raise FetchRefused(407, "Proxy authentication required")
 
     async def _forward(
         self,

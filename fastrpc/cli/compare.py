@@ -134,7 +134,12 @@ def _lines(
             yield f"    fastrpc:  {_shown(difference.swapped)}"
         yield from _choices(found, is_whole)
         yield ""
-        yield from _speed(original["seconds"], swapped["seconds"])
+        yield f"{'':<8}{'original':>12}{'fastrpc':>12}"
+        for name, title in (("start", "start"), ("list", "lists"), ("call", "call")):
+            if name in original["seconds"] and name in swapped["seconds"]:
+                theirs, ours = original["seconds"][name], swapped["seconds"][name]
+                times = f"{theirs / ours:.1f}x" if ours else ""
+                yield f"{title:<8}{_duration(theirs):>12}{_duration(ours):>12}{times:>9}"
 
 
 def _choices(found: list[Difference], is_whole: bool) -> Iterator[str]:
@@ -150,15 +155,6 @@ def _choices(found: list[Difference], is_whole: bool) -> Iterator[str]:
         rest = f", and {len(places) - len(shown)} more (--all)" if len(places) > len(shown) else ""
         yield f"  {reason}"
         yield f"    {', '.join(shown)}{rest}"
-
-
-def _speed(original: dict[str, float], swapped: dict[str, float]) -> Iterator[str]:
-    yield f"{'':<8}{'original':>12}{'fastrpc':>12}"
-    for name, title in (("start", "start"), ("list", "lists"), ("call", "call")):
-        if name in original and name in swapped:
-            theirs, ours = original[name], swapped[name]
-            times = f"{theirs / ours:.1f}x" if ours else ""
-            yield f"{title:<8}{_duration(theirs):>12}{_duration(ours):>12}{times:>9}"
 
 
 def _duration(seconds: float) -> str:

@@ -188,9 +188,13 @@ class Gateway:
     def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
         """Defer a request until the servers that it needs have started. Return False if it need not wait.
 
-        Raises InternalError for a call of a server that cannot be used.
+        Raises InternalError for a call of a server that cannot be used, and if the client is this gateway.
         """
-        self._refuse_itself(request)
+        client: Any = request.client_info
+        if request.method == "initialize":
+            client = request.params.get("clientInfo")
+        if isinstance(client, dict) and (client.get("name"), client.get("version")) == self._identity:
+            raise InternalError("this is the gateway itself, which cannot be one of its servers")
         needed = self._needed_for(request)
         if not needed:
             self._is_shown |= request.method in LISTS
@@ -200,14 +204,6 @@ class Gateway:
         self._capabilities = request.client_capabilities
         dispatcher.connection.call_in_loop(lambda: self._spawn(self._start_for(needed, deferred)))
         return True
-
-    def _refuse_itself(self, request: Request) -> None:
-        """Raise InternalError if the client is this gateway, configured as its server: it would never end."""
-        client: Any = request.client_info
-        if request.method == "initialize":
-            client = request.params.get("clientInfo")
-        if isinstance(client, dict) and (client.get("name"), client.get("version")) == self._identity:
-            raise InternalError("this is the gateway itself, which cannot be one of its servers")
 
     def _needed_for(self, request: Request) -> list[GatewayMember]:
         """Return the servers that have to be started first. Raises InternalError."""

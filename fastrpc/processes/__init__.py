@@ -210,7 +210,10 @@ class Process:
             _resolve(self._listed)
             self._listed = None
         elif kind == reapers.FAILED:
-            self.error = _start_error(self.command, self.cwd, code, flag)
+            what = f"The program {self.command[0]} cannot be started"
+            if flag:
+                what = f"The working directory {self.cwd or os.getcwd()} cannot be entered"
+            self.error = ProgramError(f"{what}: {os.strerror(code)}.")
             self._all_ended(0)
             self._finish()
 
@@ -310,11 +313,6 @@ class Process:
             self.terminate_soon(GRACE_SECONDS)
 
     # --- output ---------------------------------------------------------------------------------------
-
-    def _attach_pipe(self, descriptor: int) -> None:
-        os.set_blocking(descriptor, False)  # this end of the pipe belongs to this process alone
-        self._pipe = descriptor
-        self._after(WATCH_SECONDS, self._watch_pipe)
 
     def _watch_pipe(self) -> None:
         if self._pipe >= 0 and not self._watched:
@@ -443,7 +441,9 @@ async def start(
     reaper, reading = _handed_over(payload, counts, stdin, script, flags)
     process = Process(command, cwd, Output() if output is None else output, on_output, reaper)
     reaper.watcher = process
-    process._attach_pipe(reading)
+    os.set_blocking(reading, False)  # this end of the pipe belongs to this process alone
+    process._pipe = reading
+    process._after(WATCH_SECONDS, process._watch_pipe)
     if timeout_ms is not None:
         process._after(timeout_ms / 1000, process._expire)
     if not confirmed:
@@ -517,13 +517,6 @@ def _handed_over(
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def _start_error(command: Sequence[str], cwd: str | None, number: int, in_folder: int) -> ProgramError:
-    reason = os.strerror(number)
-    if in_folder:
-        return ProgramError(f"The working directory {cwd or os.getcwd()} cannot be entered: {reason}.")
-    return ProgramError(f"The program {command[0]} cannot be started: {reason}.")
 
 
 async def close(grace_seconds: float = 0.3) -> None:

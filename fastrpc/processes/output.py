@@ -100,7 +100,10 @@ class OutputFile:
                     start += len(piece)
                     yield
             os.replace(beside, self.path)
-            _close_on_a_thread(self.descriptor)
+            import threading
+
+            # On another thread: freeing a large unlinked file takes 0.1 s.
+            threading.Thread(target=os.close, args=(self.descriptor,), daemon=True).start()
             self.descriptor = -1
             self._straight = self.first + len(note)
         except BaseException:
@@ -114,13 +117,6 @@ class OutputFile:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
-
-
-def _close_on_a_thread(descriptor: int) -> None:
-    """Close the last descriptor of a large unlinked file on another thread: freeing it takes 0.1 s."""
-    import threading
-
-    threading.Thread(target=os.close, args=(descriptor,), daemon=True).start()
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -157,18 +153,15 @@ class Output:
         if self._tail is None:
             self._head += data
             if self.total > self._head_limit + self._tail_limit:
-                self._overflow()
+                if self.file is None:
+                    self.keep_file()
+                self._tail = self._head[self._head_limit :]
+                del self._head[self._head_limit :]
+                self._trim()
             return
         self._tail += data
         if len(self._tail) > self._tail_limit + SLACK:
             self._trim()
-
-    def _overflow(self) -> None:
-        if self.file is None:
-            self.keep_file()
-        self._tail = self._head[self._head_limit :]
-        del self._head[self._head_limit :]
-        self._trim()
 
     def _trim(self) -> None:
         assert self._tail is not None

@@ -20,7 +20,10 @@ class PrefixError(FastrpcError):
 
 def prefix_of(text: str, arguments: str) -> str:
     """Return the words as they are stored, for a call with these arguments (JSON). Raises PrefixError."""
-    words = _words_of_one(text)
+    commands = _commands(text)
+    if commands is None or len(commands) != 1:
+        raise PrefixError(f"{text!r:.80}: expected the first words of one plain command")
+    (words,) = commands
     try:
         given = json.loads(arguments)
     except ValueError:
@@ -47,13 +50,6 @@ def begins_with(line: str, words: list[str]) -> bool:
     """Whether a shell parser understands a line, and all its commands begin with these words."""
     commands = _commands(line)
     return bool(commands) and all(command[: len(words)] == words for command in commands or ())
-
-
-def _words_of_one(text: str) -> list[str]:
-    commands = _commands(text)
-    if commands is None or len(commands) != 1:
-        raise PrefixError(f"{text!r:.80}: expected the first words of one plain command")
-    return commands[0]
 
 
 def _commands(line: str) -> list[list[str]] | None:
