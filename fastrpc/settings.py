@@ -66,7 +66,12 @@ class Setting:
         self.description = description
         self.after = after
         if kind not in PARSERS or not name.removesuffix("*").isidentifier():
-            raise _definition_error(self)
+            from fastrpc.errors import DefinitionError
+
+            if kind in PARSERS:
+                raise DefinitionError(f"setting: expected a name of letters, digits and _, got {name!r:.80}")
+            kinds = ", ".join(PARSERS)
+            raise DefinitionError(f"setting {name}: kind: expected one of {kinds}, got {kind!r}")
 
     def read(self, name: str = "") -> Any:
         """Return the current value in this process: from the environment, to which `fastrpc serve` exports
@@ -97,15 +102,6 @@ def _in_environment(key: str) -> str:
 
 _kept_secrets: dict[str, str] = {}
 """Secrets from files, for `Setting.read`: child processes would inherit the environment."""
-
-
-def _definition_error(setting: Setting) -> Exception:
-    from fastrpc.errors import DefinitionError
-
-    name, kind = setting.name, setting.kind
-    if kind not in PARSERS:
-        return DefinitionError(f"setting {name}: kind: expected one of {', '.join(PARSERS)}, got {kind!r}")
-    return DefinitionError(f"setting: expected a name of letters, digits and _, got {name!r:.80}")
 
 
 class SettingValue:

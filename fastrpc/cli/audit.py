@@ -71,17 +71,13 @@ def main(arguments: list[str]) -> int:
     if command.startswith("-"):
         _whole_parser().parse(arguments)  # --help
     if command not in COMMANDS_OF_AUDIT:
-        raise _mistake(command)
+        from fastrpc.command_line import suggestion
+
+        said = f"unknown command {command!r:.80}" if command else "expected a command"
+        near = suggestion(command, COMMANDS_OF_AUDIT) if command else ""
+        raise UsageError(f"audit: {said}{near or ': one of ' + ', '.join(COMMANDS_OF_AUDIT)}")
     run, _ = COMMANDS_OF_AUDIT[command]
     return run(rest)
-
-
-def _mistake(word: str) -> UsageError:
-    from fastrpc.command_line import suggestion
-
-    said = f"unknown command {word!r:.80}" if word else "expected a command"
-    near = suggestion(word, COMMANDS_OF_AUDIT) if word else ""
-    return UsageError(f"audit: {said}{near or ': one of ' + ', '.join(COMMANDS_OF_AUDIT)}")
 
 
 def _whole_parser() -> CommandParser:

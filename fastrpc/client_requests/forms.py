@@ -106,7 +106,12 @@ def _record(name: str, base: Any, converter: Converter) -> Fields:
     required = converter.schema.get("required", ())
     own = getattr(base, "__pydantic_fields__", None) or {}
     titles = {field.alias or key: field.title for key, field in own.items() if field.title}
-    annotations = _annotations_of(base)
+    from typing import get_type_hints
+
+    try:
+        annotations = get_type_hints(base)
+    except (NameError, TypeError):  # msgspec or pydantic could resolve them
+        annotations = {}
     fields: dict[str, Schema] = {}
     optional = []  # may be None, which an empty field means, and have no default
     values: dict[str, dict[str, Any]] = {}  # of choices that are not strings: what each text means
@@ -134,15 +139,6 @@ def _record(name: str, base: Any, converter: Converter) -> Fields:
         return converter.accept(known)
 
     return Fields(whole, read)
-
-
-def _annotations_of(base: Any) -> dict[str, Any]:
-    from typing import get_type_hints
-
-    try:
-        return get_type_hints(base)
-    except (NameError, TypeError):  # msgspec or pydantic could resolve them
-        return {}
 
 
 def _field(name: str, schema: Schema, values: dict[str, Any], annotation: Any) -> Schema:

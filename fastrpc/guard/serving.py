@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
-    from fastrpc.guard.leases.leasing import Leasing
     from fastrpc.server import Server
     from fastrpc.storage.database import Database
     from fastrpc.transports.http.issuers import PrincipalOf
@@ -127,12 +126,17 @@ class GuardedServing:
 
             return Approvals(server.name, database.open, noted_by(audit.approval if audit else None))
 
+        leasing = None
+        if self._leases:
+            from fastrpc.guard.leases.leasing import Leasing
+
+            leasing = Leasing(database.open)
         guard = Guard(
             policy,
             callers.of,
             approve=lambda asked: approvals()(asked),
             rates=self.rates,
-            leasing=leasing_from(database) if self._leases else None,
+            leasing=leasing,
             on_refusal=None if audit is None else audit.refused,
             is_recorded=audit is not None,
             durable=None if audit is None else audit.durable,
@@ -310,13 +314,6 @@ def tokens_of(database: GuardDatabase) -> TokenDirectory:
 
     with Reworded(StorageError, UsageError):
         return TokenDirectory(database.open())
-
-
-def leasing_from(database: GuardDatabase) -> Leasing:
-    """Return what leases rates and budgets from a database."""
-    from fastrpc.guard.leases.leasing import Leasing
-
-    return Leasing(database.open)
 
 
 def audit_for(config: GuardConfig) -> CallAudit | None:

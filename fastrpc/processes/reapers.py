@@ -84,7 +84,11 @@ class Reaper:
         self._reaped = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self.pid = _spawn_reaper(theirs.fileno())
+            actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)]
+            if theirs.fileno() == 3:  # dup2 to itself would leave it close-on-exec
+                theirs.set_inheritable(True)
+                actions = []
+            self.pid = os.posix_spawn(REAPER, ["fastrpc-reaper"], {}, file_actions=actions, setsigmask=())
         except OSError as error:
             ours.close()
             raise ProgramError(f"The supervisor {REAPER} cannot be started: {error.strerror}") from None
@@ -209,14 +213,6 @@ class Reaper:
                 _ending.append(self.pid)
             if not self.loop.is_closed():
                 self.loop.call_later(0.02, _reap_zombies_in, self.loop)
-
-
-def _spawn_reaper(descriptor: int) -> int:
-    actions = [(os.POSIX_SPAWN_DUP2, descriptor, 3)]
-    if descriptor == 3:  # dup2 to itself would leave it close-on-exec
-        os.set_inheritable(descriptor, True)
-        actions = []
-    return os.posix_spawn(REAPER, ["fastrpc-reaper"], {}, file_actions=actions, setsigmask=())
 
 
 def reap_zombies() -> None:

@@ -78,7 +78,9 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__
         elif type(annotation).__name__ == "TypeAliasType":
-            annotation = _value_of_alias(annotation)
+            said = f"{annotation.__name__!r} names something undefined ("
+            with Reworded(NameError, UnresolvedName, said, ")"):
+                annotation = annotation.__value__  # evaluated here, on first access
         elif is_union(annotation):
             members = [member for member in annotation.__args__ if member is not type(None)]
             if len(members) == len(annotation.__args__):
@@ -94,11 +96,6 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
     peeled.base = annotation
     _read_metadata(peeled, metadata)
     return peeled
-
-
-def _value_of_alias(alias: Any) -> Any:
-    with Reworded(NameError, UnresolvedName, f"{alias.__name__!r} names something undefined (", ")"):
-        return alias.__value__  # evaluated here, on first access
 
 
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:

@@ -71,7 +71,8 @@ def rich_converter(
     annotation = _whole(peeled, namespace)
     if _is_pydantic(annotation):
         return PydanticConverter(annotation, output, explicit_nulls, aliases)
-    if _has_pydantic_members(annotation):
+    # A member of a record that both read may be pydantic's, or say something for it alone: a constraint, …
+    if "pydantic" in sys.modules and any(map(_is_pydantic, types_in(annotation, READ_BY_BOTH))):
         try:
             return PydanticConverter(annotation, output, explicit_nulls, aliases)
         except NotForPydantic:
@@ -133,14 +134,6 @@ def _is_pydantic(annotation: Any) -> bool:
     if hasattr(annotation, "__metadata__"):
         return _is_pydantic(annotation.__origin__)
     return any(_is_pydantic(argument) for argument in getattr(annotation, "__args__", ()))
-
-
-def _has_pydantic_members(annotation: Any) -> bool:
-    """Whether a member of a dataclass, a TypedDict or a named tuple, which msgspec and pydantic both read,
-    says something for pydantic alone: constraints, a description, an alias; or is a class of pydantic's."""
-    if "pydantic" not in sys.modules:
-        return False
-    return any(map(_is_pydantic, types_in(annotation, READ_BY_BOTH)))
 
 
 # ---------------------------------------------------------------------------------------- msgspec
