@@ -171,6 +171,12 @@ def _decide(
 ) -> None:
     from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalDecision
 
+    times = "1" if chosen.times is None else chosen.times
+    if not times.isascii() or not times.isdigit() or not 1 <= int(times[:9]) <= MOST_TIMES:
+        raise UsageError(f"--times: expected a number from 1 to {MOST_TIMES:,}, got {times!r:.80}")
+    seconds = 300 if chosen.valid_for is None else seconds_in(chosen.valid_for)
+    if not seconds:
+        raise UsageError(f"--for: expected a time such as 10m, 1h or 1d, got {chosen.valid_for!r:.80}")
     decision = ApprovalDecision(
         approves,
         current_user(),
@@ -178,8 +184,8 @@ def _decide(
         comment=chosen.comment or "",
         edited_arguments=edited,
         prefix=prefix,
-        uses=_times(chosen.times),
-        valid_seconds=_valid_for(chosen.valid_for),
+        uses=int(times),
+        valid_seconds=float(seconds),
     )
     _say(store.decide(chosen.id, decision), store.clock(), chosen.json)
 
@@ -261,26 +267,6 @@ ACTIONS: dict[str, Callable[[ApprovalStore, Namespace], None]] = {
     "reject": lambda store, chosen: _decide(store, chosen, False),
     "watch": _watch,
 }
-
-
-# --- values -----------------------------------------------------------------------------------------------
-
-
-def _times(text: str | None) -> int:
-    if text is None:
-        return 1
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= MOST_TIMES:
-        raise UsageError(f"--times: expected a number from 1 to {MOST_TIMES:,}, got {text!r:.80}")
-    return int(text)
-
-
-def _valid_for(text: str | None) -> float:
-    if text is None:
-        return 300.0
-    seconds = seconds_in(text)
-    if not seconds:
-        raise UsageError(f"--for: expected a time such as 10m, 1h or 1d, got {text!r:.80}")
-    return float(seconds)
 
 
 # --- what is shown ----------------------------------------------------------------------------------------

@@ -194,7 +194,10 @@ class Process:
                 self._all_ended(killed)
             else:
                 self._set_children(report, alive, listed)
-            self._program_ended()
+            self._read_rest()
+            self._watch_pipe()
+            if not self._settle():
+                self._after(DRAIN_SECONDS, self._drained)
         elif kind == reapers.GONE:
             self._all_ended(killed)
             self._settle()
@@ -267,12 +270,6 @@ class Process:
         self._close_pipe()
 
     # --- the end of the program and of its output -----------------------------------------------------
-
-    def _program_ended(self) -> None:
-        self._read_rest()
-        self._watch_pipe()
-        if not self._settle():
-            self._after(DRAIN_SECONDS, self._drained)
 
     def _settle(self) -> bool:
         """Finish once the program has ended and no more output can come. Return whether it has finished."""

@@ -99,8 +99,7 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
 
 
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
-    """Sort the metadata of ``Annotated``: the last string is the description, unless msgspec's or pydantic's
-    has one, at any position."""
+    """Sort the metadata of ``Annotated``. The last string describes, unless msgspec or pydantic does so."""
     kept = []
     text = None
     for item in metadata:

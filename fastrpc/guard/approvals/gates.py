@@ -42,8 +42,7 @@ class Gates:
     async def ask(
         self, principal: str, name: str, shown: Mapping[str, Any], *, risk: str, seconds: float
     ) -> str:
-        """Ask for an approval, and return its id. Raises ApprovalError for a question that cannot be shown,
-        and if too many approvals wait."""
+        """Ask for an approval; return its id. Raises ApprovalError if it cannot be shown or too many wait."""
         from fastrpc.guard.approvals.binding import Binding
         from fastrpc.guard.approvals.canonical import Unbindable
         from fastrpc.guard.approvals.store import ApprovalError, Question
