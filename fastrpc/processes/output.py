@@ -168,7 +168,8 @@ class Output:
         excess = len(self._tail) - self._tail_limit
         if excess > 0:
             gone = bytes(self._tail[:excess])
-            self.dropped_characters += len(gone.translate(None, CONTINUATION))  # of UTF-8
+            beginnings = gone if gone.isascii() else gone.translate(None, CONTINUATION)
+            self.dropped_characters += len(beginnings)  # of UTF-8; of other bytes about as many
             self.dropped_lines += gone.count(b"\n")
             del self._tail[:excess]
 
