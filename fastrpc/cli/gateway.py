@@ -125,7 +125,7 @@ def _server(
     style = options.get("--names", "prefix")
     if style not in STYLES:
         raise UsageError(f"--names: expected one of {', '.join(STYLES)}, got {style!r}")
-    with Reworded(ValueError, UsageError, "--start-seconds: ", f", got {options['--start-seconds']!r}"):
+    with Reworded(ValueError, UsageError, "--start-seconds: ", f", got {options.get('--start-seconds')!r}"):
         seconds = parse_seconds(options["--start-seconds"]) if "--start-seconds" in options else START_SECONDS
     with Reworded(InvalidConfig, UsageError, "gateway: "):
         rules = Rules(
