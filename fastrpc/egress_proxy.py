@@ -241,18 +241,15 @@ class EgressProxy:
         match = REQUEST.match(first)
         if match is None:
             raise FetchRefused(400, "Bad request line")
-        self._check_password(headers)
+        given = [value for name, value in headers if name == "proxy-authorization"]
+        if len(given) != 1 or not compare_digest(given[0].encode("latin-1"), self._credentials):
+            raise FetchRefused(407, "Proxy authentication required")
         if match[1] == "CONNECT":
             there = await self._connect(*_authority(match[2], None))
             writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
             await self._relay((reader, writer), there)
         else:
             await self._forward(reader, writer, match[1], match[2], headers)
-
-    def _check_password(self, headers: list[tuple[str, str]]) -> None:
-        given = [value for name, value in headers if name == "proxy-authorization"]
-        if len(given) != 1 or not compare_digest(given[0].encode("latin-1"), self._credentials):
-            raise FetchRefused(407, "Proxy authentication required")
 
     async def _forward(
         self,
@@ -470,8 +467,7 @@ async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _authority(text: str, port: int | None) -> tuple[str, int]:
-    """Return host and port of ``host:port``, with the host parsed as browsers do (URL Standard, host
-    parsing).
+    """Return host and port of ``host:port``, the host parsed as browsers do (URL Standard).
 
     Raises FetchRefused for user information, a zone, characters that are not ASCII, and malformed addresses.
     """

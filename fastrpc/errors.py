@@ -101,8 +101,7 @@ class InternalError(ProtocolError):
 class Overloaded(ProtocolError):
     """Too many calls are in flight. The call was not started and may be sent again.
 
-    The code is specific to fastrpc. It is outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28
-    requires for new codes.
+    The code is fastrpc's own, outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28 requires.
     """
 
     code = -31001
@@ -191,8 +190,7 @@ class ArgumentError(FastrpcError):
 
 
 class ClientError(FastrpcError):
-    """A client's request has failed: the root of all errors that `fastrpc.Client` raises for what a server
-    does.
+    """A client's request has failed: the root of the errors of `fastrpc.Client` for what a server does.
 
     `outcome` applies to a call whose handler called another server and did not handle the failure.
     """
@@ -306,6 +304,24 @@ class UsageError(_Mistake):
     """A wrong option, a missing file, an unknown target: one line on stderr, exit code 2."""
 
 
+class Reworded:
+    """``with Reworded(OSError, UsageError, f"{path}: "):`` raises another error in place of one of a class or
+    of a tuple of classes. Its text is the other's, or the system's reason, between `before` and `after`."""
+
+    __slots__ = ("_after", "_before", "_caught", "_raised")
+
+    def __init__(self, caught: Any, raised: Any, before: str = "", after: str = "") -> None:
+        self._caught, self._raised, self._before, self._after = caught, raised, before, after
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, self._caught):
+            text = getattr(error, "strerror", None) or error
+            raise self._raised(f"{self._before}{text}{self._after}") from None
+
+
 MOST_COMPARED, LONGEST_COMPARED = 64, 128
 """How many names, and characters of each, are compared with a misspelled one: a caller may send many."""
 
@@ -313,9 +329,9 @@ LONGEST_EXCERPT = 200
 """Characters of an input that an error quotes."""
 
 
-def excerpt(text: str) -> str:
+def excerpt(text: str, longest: int = LONGEST_EXCERPT) -> str:
     """Return an input as an error quotes it: a long one is cut and ends with an ellipsis."""
-    return text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def suggest(name: str, known: Iterable[str], most: int = 3) -> list[str]:

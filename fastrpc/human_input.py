@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.client_requests.elicitation import Form
-from fastrpc.errors import ToolError
+from fastrpc.errors import Reworded, ToolError
 from fastrpc.protocol.versions import RICH_INPUT_REQUESTS
 from fastrpc.settings import ASK_TERMINAL, parse_seconds
 from fastrpc.terminal.choices import Choice, listed
@@ -149,10 +149,8 @@ async def _by_client(
     obstacle = Form(message, schema).obstacle(ctx.protocol_version, ctx.client_capabilities)
     if obstacle is not None:
         raise _ChannelUnavailable(obstacle)
-    try:
+    with Reworded(ToolError, _ChannelUnavailable):
         answer = await ctx.elicit(message, schema, key=key)
-    except ToolError as problem:
-        raise _ChannelUnavailable(str(problem)) from None
     if not answer.accepted:
         return answer.action, ()
     return answer.action, [
@@ -226,7 +224,5 @@ async def _on_terminal(
         from fastrpc.terminal.dialog import ask
     except ImportError:
         raise _ChannelUnavailable("this system has no terminals") from None
-    try:
+    with Reworded(NoTerminal, _ChannelUnavailable):
         return await ask(choices, message)
-    except NoTerminal as obstacle:
-        raise _ChannelUnavailable(str(obstacle)) from None

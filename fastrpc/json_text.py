@@ -59,7 +59,8 @@ def put(text: str, section: str, name: str, value: Any) -> str:
     """Return the text with ``{section: {name: value}}`` in it. Raises NotJson."""
     text = text if text.strip("\ufeff \t\r\n") else "{}\n"
     root = _object(parse(text), "the file")
-    unit = _unit(text, root)
+    first = next(iter(root.values()), None)
+    unit = (_indent(text, first.begin) if first is not None else "") or "  "
     if section not in root:
         return _add(text, parse(text), section, {name: value}, unit)
     found = root[section].value
@@ -193,9 +194,3 @@ def _indent(text: str, at: int) -> str:
     """Return the indentation of the line that contains a position."""
     line = text[text.rfind("\n", 0, at) + 1 : at].lstrip("\ufeff")
     return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _unit(text: str, root: dict[str, TextMember]) -> str:
-    """Return the file's unit of indentation."""
-    first = next(iter(root.values()), None)
-    return (_indent(text, first.begin) if first is not None else "") or "  "

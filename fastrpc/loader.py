@@ -194,7 +194,11 @@ def _near(error: BaseException) -> str:
         if isinstance(error, AttributeError):
             known = dir(error.obj)
         elif isinstance(error, NameError) and error.__traceback__ is not None:
-            known = _names_at(error.__traceback__)
+            traceback = error.__traceback__
+            while traceback.tb_next is not None:  # to the scope where it was raised
+                traceback = traceback.tb_next
+            frame = traceback.tb_frame
+            known = {*frame.f_locals, *frame.f_globals, *frame.f_builtins}
         elif isinstance(error, ImportError) and str(error).startswith("cannot import name '"):
             known = dir(sys.modules.get(str(wanted)))
             wanted = str(error).split("'")[1]
@@ -202,14 +206,6 @@ def _near(error: BaseException) -> str:
         return ""
     public = [name for name in known if not name.startswith("_")]
     return suggestion(wanted, public, 1) if isinstance(wanted, str) else ""
-
-
-def _names_at(traceback: TracebackType) -> set[str]:
-    """Return the names that are defined in the scope where an error was raised."""
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    frame = traceback.tb_frame
-    return {*frame.f_locals, *frame.f_globals, *frame.f_builtins}
 
 
 def _place_of(traceback: TracebackType | None) -> str:

@@ -125,7 +125,10 @@ class _Mounted:
         }
         if not gone and not new and not originals:
             return
-        self._describe_anew()
+        for original, shown in self.shown.values():  # a server may change its descriptions in place
+            for name in DESCRIBING:
+                if hasattr(original, name):
+                    setattr(shown, name, getattr(original, name))
         self.target.replace([self.shown[key][1].key for key in gone], [shown for _, shown in new.values()])
         for key in gone:
             del self.shown[key]
@@ -134,13 +137,6 @@ class _Mounted:
     def _is_there(self, original: Any) -> bool:
         """Whether an entry that servers share is in this registry, added by another server."""
         return getattr(original, "is_shared", False) and original.key in self.target
-
-    def _describe_anew(self) -> None:
-        """Copy the descriptions of the entries again, which their server may change in place."""
-        for original, shown in self.shown.values():
-            for name in DESCRIBING:
-                if hasattr(original, name):
-                    setattr(shown, name, getattr(original, name))
 
     def copy_of(self, original: Any) -> Any:
         """Return the copy of an entry for this server."""
@@ -238,8 +234,7 @@ def shares_of(
     """Return, for each server from which a called handler was mounted, its observers and the records of those
     calls, with that server's names for the handlers.
 
-    A record has only the name of what was called: the handler is looked up now. A URI that was truncated for
-    the record may not be found.
+    A record has only the name of what was called: the handler is looked up now, in vain for a truncated URI.
     """
     origins: dict[tuple[str, str], Origin] = {}
     shares: dict[Any, list[CallRecord]] = {}

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     Default = Any | Callable[[Mapping[str, str], str], Any]
     Line = tuple[int, str, str, str, bool]
-    """A line of a file: its number among the lines of all files, its place, key, text, and whether the file
-    is trusted."""
+    """A line of a file: its number among the lines of all files, its place, key, text, whether trusted."""
 
 __all__ = ["STATE_DIR", "Setting"]
 
@@ -67,7 +66,12 @@ class Setting:
         self.description = description
         self.after = after
         if kind not in PARSERS or not name.removesuffix("*").isidentifier():
-            raise _definition_error(self)
+            from fastrpc.errors import DefinitionError
+
+            if kind in PARSERS:
+                raise DefinitionError(f"setting: expected a name of letters, digits and _, got {name!r:.80}")
+            kinds = ", ".join(PARSERS)
+            raise DefinitionError(f"setting {name}: kind: expected one of {kinds}, got {kind!r}")
 
     def read(self, name: str = "") -> Any:
         """Return the current value in this process: from the environment, to which `fastrpc serve` exports
@@ -98,15 +102,6 @@ def _in_environment(key: str) -> str:
 
 _kept_secrets: dict[str, str] = {}
 """Secrets from files, for `Setting.read`: child processes would inherit the environment."""
-
-
-def _definition_error(setting: Setting) -> Exception:
-    from fastrpc.errors import DefinitionError
-
-    name, kind = setting.name, setting.kind
-    if kind not in PARSERS:
-        return DefinitionError(f"setting {name}: kind: expected one of {', '.join(PARSERS)}, got {kind!r}")
-    return DefinitionError(f"setting: expected a name of letters, digits and _, got {name!r:.80}")
 
 
 class SettingValue:
@@ -172,10 +167,6 @@ def parse_count(text: str, most_digits: int = 9) -> int:
     raise ValueError("expected a whole number from 1 up")
 
 
-def parse_bytes(text: str) -> int:
-    return parse_count(text, 15)
-
-
 def parse_seconds(text: str) -> float:
     try:
         seconds = float(text)
@@ -222,16 +213,12 @@ def parse_folder(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text)) if text else ""
 
 
-def parse_folders(text: str) -> tuple[str, ...]:
-    return tuple(parse_folder(part) for part in parse_names(text))
-
-
 PARSERS: dict[str, Callable[[str], Any]] = {
     "flag": parse_flag,
     "guard": parse_flag,
     "permission": parse_flag,
     "count": parse_count,
-    "bytes": parse_bytes,
+    "bytes": lambda text: parse_count(text, 15),
     "seconds": parse_seconds,
     "level": parse_level,
     "wording": parse_wording,
@@ -241,7 +228,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "reach": parse_reach,
     "file": parse_folder,
     "folder": parse_folder,
-    "folders": parse_folders,
+    "folders": lambda text: tuple(map(parse_folder, parse_names(text))),
     "program": os.path.expanduser,
     "module": str,
     "address": str,

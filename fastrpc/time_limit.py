@@ -19,8 +19,7 @@ SHORTEST_PAUSE = 0.001
 
 
 class TimeLimit:
-    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or what `late`
-    returns.
+    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or `late`'s.
 
     ``async with`` does the same and costs two coroutines more. `is_over`: the time has passed.
     """
@@ -39,7 +38,10 @@ class TimeLimit:
         self._task = asyncio.current_task(loop)
         queue = _queues.get((loop, self._seconds))
         if queue is None:
-            queue = _queue_of(loop, self._seconds)
+            for key in list(_queues):  # an atomic copy: loops on other threads change the dict, too
+                if key[0].is_closed():
+                    _queues.pop(key, None)
+            queue = _queues[loop, self._seconds] = _Queue(loop, self._seconds)
         self._queue = queue
         queue.add(self)
         return self
@@ -101,12 +103,3 @@ class _Queue:
 
 
 _queues: dict[tuple[asyncio.AbstractEventLoop, float], _Queue] = {}
-
-
-def _queue_of(loop: asyncio.AbstractEventLoop, seconds: float) -> _Queue:
-    """Create the queue of a limit, and remove the queues of closed loops."""
-    for key in list(_queues):  # an atomic copy: loops on other threads change the dict, too
-        if key[0].is_closed():
-            _queues.pop(key, None)
-    queue = _queues[loop, seconds] = _Queue(loop, seconds)
-    return queue

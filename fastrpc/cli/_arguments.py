@@ -11,17 +11,15 @@ from collections.abc import Collection
 from typing import Any
 
 from fastrpc.command_line import suggestion
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 
 def whole(option: str, text: str, pairs: list[str]) -> dict[str, Any]:
     """Return arguments that are given as one JSON object, by an option or as a word. Raises UsageError."""
     if pairs:
         raise UsageError(f"give either {option} or key=value, not both ({pairs[0]!r:.80})")
-    try:
+    with Reworded(ValueError, UsageError, f"{option}: "):
         value = json.loads(sys.stdin.read() if text == "-" else text, parse_constant=_refuse)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
     if not isinstance(value, dict):
         raise UsageError(f"{option}: expected an object, got {type(value).__name__}")
     return value
@@ -52,8 +50,7 @@ def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]
 
 
 def texts(pairs: list[str], name: str, known: Collection[str] | None) -> dict[str, str]:
-    """Return ``key=value`` words as texts; `known` are the keys that are allowed, None for any. Raises
-    UsageError."""
+    """Return ``key=value`` words as texts. `known`: the allowed keys, None: any. Raises UsageError."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")

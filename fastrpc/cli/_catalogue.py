@@ -10,12 +10,12 @@ import json
 import re
 import sys
 
-from fastrpc.errors import MethodNotFound, RemoteError
+from fastrpc.errors import MethodNotFound, RemoteError, excerpt
 from fastrpc.terminal.text import plain, width, wrapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from fastrpc.client.sync import SyncClient
@@ -62,11 +62,11 @@ TITLES = {
 
 def shown(catalogue: Catalogue, *, is_whole: bool = False) -> Iterator[str]:
     """Yield the lines of the text output. `is_whole`: with whole descriptions and output schemas."""
-    lines_of = {
+    lines_of: dict[str, Callable[[Entry], Iterable[str]]] = {
         "tools": lambda entry: _tool_lines(entry, is_whole),
         "resources": lambda entry: _named_lines(entry, "uri"),
         "resourceTemplates": lambda entry: _named_lines(entry, "uriTemplate"),
-        "prompts": _prompt_lines,
+        "prompts": lambda entry: (_head(entry.get("name"), entry), *_parameter_lines(arguments_of(entry))),
     }
     is_first = True
     for member, title in TITLES.items():
@@ -101,25 +101,15 @@ def parameters_of(schema: Any) -> list[tuple[str, str, bool, str]]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return []
-    required = required_of(schema)
+    found = schema.get("required")
+    required = found if isinstance(found, list) else []
     return [(name, kind_of(field), name in required, _detail(field)) for name, field in properties.items()]
-
-
-def _prompt_lines(prompt: Entry) -> Iterator[str]:
-    yield _head(prompt.get("name"), prompt)
-    yield from _parameter_lines(arguments_of(prompt))
 
 
 def schema_of(tool: Entry) -> dict[str, Any]:
     """Return a tool's input schema, {} if it is not an object."""
     schema = tool.get("inputSchema")
     return schema if isinstance(schema, dict) else {}
-
-
-def required_of(schema: dict[str, Any]) -> list[Any]:
-    """Return the members that a schema requires."""
-    required = schema.get("required")
-    return required if isinstance(required, list) else []
 
 
 def arguments_of(prompt: Entry) -> list[tuple[str, str, bool, str]]:
@@ -195,8 +185,7 @@ def effect_of(tool: Entry) -> str:
 
 def first_line(text: object, longest: int = TEXT_WIDTH) -> str:
     """Return the first line of a description, cut to `longest` characters."""
-    line = plain(str(text).strip().partition("\n")[0])
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return excerpt(plain(str(text).strip().partition("\n")[0]), longest)
 
 
 def title_of(report: dict[str, Any]) -> str:
@@ -235,8 +224,7 @@ def print_table(
     head: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Collection[str] = ()
 ) -> None:
     """Print rows in aligned columns, those of `numbers` to the right; the last column is not padded. On a
-    terminal the last column is wrapped; if the terminal is too narrow, each row is printed as a list of its
-    cells."""
+    terminal the last column is wrapped; if the terminal is too narrow, each row is a list of its cells."""
     columns = _terminal_columns()
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
     indent = " " * sum(width + 2 for width in widths)

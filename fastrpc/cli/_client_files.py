@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 KEPT_COPIES = 5
 
@@ -28,22 +28,18 @@ def read(path: str) -> str:
 
 
 def write(path: str, text: str) -> str | None:
-    """Replace a file atomically; return the path of the backup, or None if the file is new. Raises
-    UsageError.
+    """Replace a file atomically; return its backup's path, None for a new file. Raises UsageError.
 
-    For a symbolic link, its target is replaced. A new file is readable by its owner only, as it may contain
-    secrets.
+    A symbolic link's target is replaced. Only its owner can read a new file: it may contain secrets.
     """
     from fastrpc.regular_files import replace_file
 
     path = os.path.realpath(path)
-    try:
+    with Reworded(OSError, UsageError, f"{path}: "):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         backup = _copy(path)
         replace_file(path, text.encode(), 0o600 if backup is None else os.stat(path).st_mode & 0o7777)
         _prune_copies(path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
     return backup
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from fastrpc import json_text
 from fastrpc.client.config import ServerEntry
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 BLOCK_LINE = re.compile(r"\s|#|---\s|\.\.\.\s|[^\s:{\[-][^:]*:(?:\s|$)")
 """The beginning of a line in a YAML file that is one block mapping."""
@@ -24,8 +24,7 @@ UNSAFE = "the file has a form that cannot be changed safely; take --print and ch
 
 @dataclass(eq=False, repr=False, slots=True)
 class NewEntry(ServerEntry):
-    """An entry to write. `token_variable` names the client's environment variable with the token for
-    `url`."""
+    """An entry to write. `token_variable`: the client's environment variable with the token for `url`."""
 
     token_variable: str = ""
 
@@ -201,10 +200,8 @@ def _toml_of(text: str) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib
 
-        try:
+        with Reworded(tomllib.TOMLDecodeError, UsageError, "the file is not TOML: "):
             return tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"the file is not TOML: {error}") from None
     raise UsageError("CPython 3.10 cannot read TOML")
 
 

@@ -6,6 +6,7 @@ An unknown name is a `UsageError` that suggests similar ones.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 
 from fastrpc.cli._arguments import texts, typed
 from fastrpc.cli._catalogue import arguments_of, print_json, schema_of
@@ -73,18 +74,16 @@ def converse_with_user(
         feedback.wipe()
 
 
+@dataclass(eq=False)
 class CommandCaller:
     """Calls tools, reads resources, gets prompts, and prints the result; with `is_json`, the whole result as
     it was received. `seconds`: the time limit of each request. Methods return an exit code, and raise
     UsageError and ClientError."""
 
-    def __init__(
-        self, client: SyncClient, feedback: Feedback, *, seconds: float = SECONDS, is_json: bool = False
-    ) -> None:
-        self._client = client
-        self._feedback = feedback
-        self._seconds = seconds
-        self._is_json = is_json
+    client: SyncClient
+    feedback: Feedback
+    seconds: float = SECONDS
+    is_json: bool = False
 
     def call(
         self,
@@ -96,22 +95,22 @@ class CommandCaller:
     ) -> int:
         """Call a tool with ``key=value`` words, or with `given`; 1 if its result is an error. `as_task`: as a
         task, which is not waited for without `waits`."""
-        descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_tools()}
+        descriptors = {str(descriptor.get("name")): descriptor for descriptor in self.client.list_tools()}
         _require(tool, "tool", descriptors)
         if given is None:
             given = typed(pairs, tool, schema_of(descriptors[tool]))
-        on_progress = self._feedback.on_progress if self._feedback.has_terminal else None
+        on_progress = self.feedback.on_progress if self.feedback.has_terminal else None
         if as_task:
-            task = self._client.call_tool(
-                tool, given, task=True, timeout_seconds=self._seconds, on_progress=on_progress
+            task = self.client.call_tool(
+                tool, given, task=True, timeout_seconds=self.seconds, on_progress=on_progress
             )
             shown = f"task {plain(task.id)}" if task.id else ""
             if waits or task.is_done:
                 return self.wait_for(task, shown)
-            self._feedback.write(shown)
+            self.feedback.write(shown)
             return 0
         return self._print_result(
-            self._client.call_tool(tool, given, timeout_seconds=self._seconds, on_progress=on_progress)
+            self.client.call_tool(tool, given, timeout_seconds=self.seconds, on_progress=on_progress)
         )
 
     def wait_for(self, task: SyncRemoteTask, shown: str = "") -> int:
@@ -119,16 +118,16 @@ class CommandCaller:
         on at which its id is `shown`."""
         try:
             if shown:
-                self._feedback.write(shown)
-            result = task.wait(timeout_ms=self._seconds * 1000, on_change=self._feedback.on_task)
+                self.feedback.write(shown)
+            result = task.wait(timeout_ms=self.seconds * 1000, on_change=self.feedback.on_task)
         except KeyboardInterrupt:
             task.cancel()
             raise
         return self._print_result(result)
 
     def _print_result(self, result: CallResult) -> int:
-        self._feedback.wipe()
-        if self._is_json:
+        self.feedback.wipe()
+        if self.is_json:
             print_json(result.raw)
         elif result.content or result.structured is None:
             _print_text("\n".join(map(block_text, result.content)))
@@ -139,11 +138,11 @@ class CommandCaller:
     def read(self, uri: str) -> int:
         """Read a resource; 1 if the server refuses."""
         try:
-            result = self._client.read_resource(uri, timeout_seconds=self._seconds)
+            result = self.client.read_resource(uri, timeout_seconds=self.seconds)
         except RemoteError as error:
             write_line(f"fastrpc: {error.message}{self._near_resources(uri)}")
             return 1
-        if self._is_json:
+        if self.is_json:
             print_json(result.raw)
             return 0
         for part in result.contents:
@@ -155,18 +154,18 @@ class CommandCaller:
 
     def _near_resources(self, uri: str) -> str:
         try:
-            return suggestion(uri, [str(entry.get("uri")) for entry in self._client.list_resources()])
+            return suggestion(uri, [str(entry.get("uri")) for entry in self.client.list_resources()])
         except ClientError:
             return ""
 
     def get(self, prompt: str, pairs: list[str], given: dict[str, Any] | None = None) -> int:
         """Get a prompt with ``key=value`` words, or with `given`."""
-        descriptors = {str(descriptor.get("name")): descriptor for descriptor in self._client.list_prompts()}
+        descriptors = {str(descriptor.get("name")): descriptor for descriptor in self.client.list_prompts()}
         _require(prompt, "prompt", descriptors)
         if given is None:
             given = texts(pairs, prompt, [name for name, *_ in arguments_of(descriptors[prompt])])
-        result = self._client.get_prompt(prompt, given, timeout_seconds=self._seconds)
-        if self._is_json:
+        result = self.client.get_prompt(prompt, given, timeout_seconds=self.seconds)
+        if self.is_json:
             print_json(result.raw)
             return 0
         for message in result.messages:

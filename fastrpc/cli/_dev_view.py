@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import suppress
 from itertools import count
 from time import localtime, strftime
 
@@ -214,10 +215,8 @@ class RecordWatcher:
         self._view = view
 
     def __call__(self, records: list[CallRecord]) -> None:
-        try:
+        with suppress(RuntimeError):  # the view has ended
             self._view.call_from_thread(self._view.add, records)
-        except RuntimeError:  # the view has ended
-            pass
 
 
 def _cells(record: CallRecord) -> list[Text]:

@@ -13,7 +13,7 @@ from typing import Any
 from fastrpc.cli import configuration
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, UsageError
+from fastrpc.errors import ClientError, Reworded, UsageError
 from fastrpc.terminal.text import plain
 
 COLUMNS = ("server", "state", "pid", "tools", "calls", "errors", "starts", "since", "reason")
@@ -84,7 +84,7 @@ def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
 
     if not url.lower().startswith(("http://", "https://")):
         raise UsageError(f"--http: expected an http or https URL, got {url!r:.80}")
-    try:
+    with Reworded((TypeError, ValueError, ImportError), UsageError, "--http: "):
         client = PatientClient(
             url,
             url,
@@ -93,8 +93,6 @@ def _at_url(url: str, token_file: str | None) -> dict[str, Any]:
             timeout_seconds=URL_SECONDS,
             start_seconds=URL_SECONDS,
         )
-    except (TypeError, ValueError, ImportError) as error:
-        raise UsageError(f"--http: {error}") from None
     with client:
         text = client.read_resource(STATUS_URI).text
     try:

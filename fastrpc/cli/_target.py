@@ -1,5 +1,4 @@
-"""The target of a command: a file or module, a command, a URL, a configuration, or the name of a server in
-``.mcp.json``.
+"""A command's target: a file, module, command, URL, configuration, or the name of one in ``.mcp.json``.
 
 `destination` determines which of these a command line names; `converse` connects to it with `PatientClient`,
 and converts the errors of a session to one message and an exit code.
@@ -15,7 +14,7 @@ from fastrpc.cli._durations import time_limit
 from fastrpc.cli._own_server import own_command
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, RequestTimeout, UsageError
+from fastrpc.errors import ClientError, ConnectionLost, InvalidConfig, RequestTimeout, Reworded, UsageError
 from fastrpc.version import __version__
 
 TYPE_CHECKING = False
@@ -129,10 +128,8 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
 
         if command:
             raise UsageError("give the command by --command or after --, not both")
-        try:
+        with Reworded(ValueError, UsageError, "--command: "):
             command = shlex.split(chosen.command)
-        except ValueError as error:
-            raise UsageError(f"--command: {error}") from None
         if not command:
             raise UsageError("--command: it is empty")
     if command:
@@ -144,7 +141,9 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
             return Destination(targets[0], targets[0])
         entry = _named(targets[0], chosen.config)
         if entry is not None:
-            return _of_entry(targets[0], entry)
+            with Reworded(InvalidConfig, UsageError, f"{targets[0]}: "):
+                entry = entry.expanded()
+            return Destination(entry.target, targets[0], dict(entry.options), entry=entry)
     elif chosen.config is not None and not targets:
         raise UsageError("--config: name a server in this file as the target")
     options = [] if chosen.guard is None else ["--guard", chosen.guard]
@@ -160,15 +159,6 @@ def _destination(targets: list[str], command: list[str], chosen: Namespace) -> D
 
 def is_url(text: str) -> bool:
     return text.lower().startswith(("http://", "https://"))
-
-
-def _of_entry(name: str, entry: ServerEntry) -> Destination:
-    """Return the destination of an entry. Raises UsageError for an unset variable."""
-    try:
-        entry = entry.expanded()
-    except InvalidConfig as error:
-        raise UsageError(f"{name}: {error}") from None
-    return Destination(entry.target, name, dict(entry.options), entry=entry)
 
 
 def _named(name: str, config: str | None) -> ServerEntry | None:
@@ -235,7 +225,7 @@ def converse(
     limit: float | None = chosen.timeout
     options["client_info"] = {"name": "fastrpc-cli", "version": __version__}
     options["start_seconds"] = limit or START_SECONDS
-    try:
+    with Reworded((TypeError, ValueError, ImportError), UsageError, f"{where.shown}: "):
         target: Any = where.target
         if where.entry is not None and where.entry.is_restricted:
             from fastrpc.gateway.client_targets import restricted
@@ -251,8 +241,6 @@ def converse(
             **handlers,
             **options,
         )
-    except (TypeError, ValueError, ImportError) as error:
-        raise UsageError(f"{where.shown}: {error}") from None
     try:
         with client:
             code = work(client)

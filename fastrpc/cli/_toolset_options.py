@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ SWITCH_KINDS = ("flag", "guard", "permission")
 
 
 def export_toolset_options(arguments: list[str], command: str) -> list[str]:
-    """Export the options of the toolsets that the arguments, or FASTRPC_TOOLSET, name. Return the other
-    arguments.
+    """Export the options of the toolsets in arguments, or FASTRPC_TOOLSET. Return the other arguments.
 
     Raises UsageError for a value that its setting cannot have.
     """
@@ -64,8 +63,6 @@ def _checked(setting: Setting, option: str, text: str) -> str:
 
     if not text:
         raise UsageError(f"{option} needs a value")
-    try:
+    with Reworded(ValueError, UsageError, f"{option}: ", f", got {text!r:.100}"):
         PARSERS[setting.kind](text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}, got {text!r:.100}") from None
     return text

@@ -18,7 +18,7 @@ from fastrpc.cli._durations import minute
 from fastrpc.cli._feedback import Feedback
 from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action, takes_colours
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.guard.approvals.description import described
 from fastrpc.guard.times import rfc3339_or_none, seconds_in
 from fastrpc.terminal.text import styled
@@ -89,10 +89,8 @@ def main(arguments: list[str]) -> int:
     with guard_database(chosen.database, is_quick=chosen.action != "watch") as database:
         from fastrpc.guard.approvals.store import ApprovalError, ApprovalStore
 
-        try:
+        with Reworded(ApprovalError, UsageError, f"approvals {chosen.action}: "):
             ACTIONS[chosen.action](ApprovalStore(database), chosen)
-        except ApprovalError as error:
-            raise UsageError(f"approvals {chosen.action}: {error}") from None
     return 0
 
 
@@ -150,10 +148,8 @@ def _approve(store: ApprovalStore, chosen: Namespace) -> None:
 
     prefix = None
     if chosen.prefix is not None:
-        try:
+        with Reworded(PrefixError, UsageError, "--prefix: "):
             prefix = prefix_of(chosen.prefix, store.get(chosen.id).arguments)
-        except PrefixError as error:
-            raise UsageError(f"--prefix: {error}") from None
     _decide(store, chosen, True, prefix=prefix)
 
 
@@ -175,6 +171,12 @@ def _decide(
 ) -> None:
     from fastrpc.guard.approvals.store import COMMAND_LINE, ApprovalDecision
 
+    times = "1" if chosen.times is None else chosen.times
+    if not times.isascii() or not times.isdigit() or not 1 <= int(times[:9]) <= MOST_TIMES:
+        raise UsageError(f"--times: expected a number from 1 to {MOST_TIMES:,}, got {times!r:.80}")
+    seconds = 300 if chosen.valid_for is None else seconds_in(chosen.valid_for)
+    if not seconds:
+        raise UsageError(f"--for: expected a time such as 10m, 1h or 1d, got {chosen.valid_for!r:.80}")
     decision = ApprovalDecision(
         approves,
         current_user(),
@@ -182,8 +184,8 @@ def _decide(
         comment=chosen.comment or "",
         edited_arguments=edited,
         prefix=prefix,
-        uses=_times(chosen.times),
-        valid_seconds=_valid_for(chosen.valid_for),
+        uses=int(times),
+        valid_seconds=float(seconds),
     )
     _say(store.decide(chosen.id, decision), store.clock(), chosen.json)
 
@@ -265,26 +267,6 @@ ACTIONS: dict[str, Callable[[ApprovalStore, Namespace], None]] = {
     "reject": lambda store, chosen: _decide(store, chosen, False),
     "watch": _watch,
 }
-
-
-# --- values -----------------------------------------------------------------------------------------------
-
-
-def _times(text: str | None) -> int:
-    if text is None:
-        return 1
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= MOST_TIMES:
-        raise UsageError(f"--times: expected a number from 1 to {MOST_TIMES:,}, got {text!r:.80}")
-    return int(text)
-
-
-def _valid_for(text: str | None) -> float:
-    if text is None:
-        return 300.0
-    seconds = seconds_in(text)
-    if not seconds:
-        raise UsageError(f"--for: expected a time such as 10m, 1h or 1d, got {text!r:.80}")
-    return float(seconds)
 
 
 # --- what is shown ----------------------------------------------------------------------------------------

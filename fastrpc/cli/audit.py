@@ -12,6 +12,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from time import sleep
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from fastrpc.cli import configuration
 from fastrpc.command_line import CommandParser
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.guard.audit import reading
 from fastrpc.guard.audit.reading import Entry, Record, fields_of
 from fastrpc.regular_files import open_regular
@@ -54,17 +55,13 @@ def main(arguments: list[str]) -> int:
     if command.startswith("-"):
         _whole_parser().parse(arguments)  # --help
     if command not in COMMANDS_OF_AUDIT:
-        raise _mistake(command)
+        from fastrpc.command_line import suggestion
+
+        said = f"unknown command {command!r:.80}" if command else "expected a command"
+        near = suggestion(command, COMMANDS_OF_AUDIT) if command else ""
+        raise UsageError(f"audit: {said}{near or ': one of ' + ', '.join(COMMANDS_OF_AUDIT)}")
     run, _ = COMMANDS_OF_AUDIT[command]
     return run(rest)
-
-
-def _mistake(word: str) -> UsageError:
-    from fastrpc.command_line import suggestion
-
-    said = f"unknown command {word!r:.80}" if word else "expected a command"
-    near = suggestion(word, COMMANDS_OF_AUDIT) if word else ""
-    return UsageError(f"audit: {said}{near or ': one of ' + ', '.join(COMMANDS_OF_AUDIT)}")
 
 
 def _whole_parser() -> CommandParser:
@@ -110,15 +107,13 @@ def tail(arguments: list[str]) -> int:
     follower = reading.Follower(folder)
     for entry in reading.latest(folder, chosen.n, matches):
         show(entry)
-    try:
+    with suppress(KeyboardInterrupt):
         while chosen.follow:
             sys.stdout.flush()
             sleep(FOLLOW_SECONDS)
             for entry in follower.added():
                 if matches(entry[1]):
                     show(entry)
-    except KeyboardInterrupt:
-        pass
     return 0
 
 
@@ -151,10 +146,8 @@ def export(arguments: list[str]) -> int:
         _export(found, chosen.format, sys.stdout.buffer.write)
         sys.stdout.flush()
         return 0
-    try:
+    with Reworded(OSError, UsageError, "--output: ", f": {chosen.output}"):
         descriptor = open_regular(chosen.output, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    except OSError as error:
-        raise UsageError(f"--output: {error.strerror}: {chosen.output}") from None
     try:
         with open(descriptor, "wb") as file:
             _export(found, chosen.format, file.write)

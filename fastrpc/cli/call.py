@@ -124,7 +124,9 @@ def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str,
     is_call = chosen.resource is None and chosen.prompt is None and chosen.task_id is None
     if not has_place and words and (not is_call or len(words) > 1):
         second = words[1] if is_call else words[0]
-        if not _is_argument(second) or (not is_call and is_url(second)):
+        # ``key=value`` or JSON; a URI is neither, though its query may contain ``=``
+        is_argument = is_json(second) or ("=" in second and not URI.match(second))
+        if not is_argument or (not is_call and is_url(second)):
             targets.append(words.pop(0))
     if is_call and words and URI.match(words[0]) and (has_place or targets or not is_url(words[0])):
         chosen.resource, is_call = words.pop(0), False
@@ -141,8 +143,3 @@ def _split_words(chosen: Namespace, command: list[str]) -> tuple[list[str], str,
         behind = f" after {words[0]}" if words else ""
         raise UsageError(f"a tool's name is needed{behind} (see 'fastrpc list')")
     return targets, words[0], words[1:]
-
-
-def _is_argument(word: str) -> bool:
-    """Whether a word is ``key=value`` or JSON. A URI is neither, though its query may contain ``=``."""
-    return is_json(word) or ("=" in word and not URI.match(word))

@@ -18,7 +18,7 @@ from fastrpc.cli._catalogue import print_json
 from fastrpc.cli._durations import time_limit
 from fastrpc.cli._target import split_command
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
@@ -76,16 +76,12 @@ def _calls_in(path: str) -> list[dict[str, Any]]:
     from fastrpc.regular_files import read_regular
     from fastrpc.swap.observation import request_of
 
-    try:
+    with Reworded((OSError, ValueError), UsageError, f"--calls {path}: "):
         calls = json.loads(read_regular(path, LARGEST_CALLS))
         if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
             raise UsageError(f"--calls {path}: expected a list of objects")
         for call in calls:
             request_of(call)
-    except OSError as error:
-        raise UsageError(f"--calls {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"--calls {path}: {error}") from None
     return calls
 
 
@@ -103,11 +99,9 @@ def _compare(chosen: Namespace, command: list[str], calls: list[dict[str, Any]])
             "start_seconds": chosen.timeout,
             "call_seconds": chosen.timeout,
         }
-        try:
+        with Reworded((TypeError, ValueError), UsageError, "compare: "):
             original = observe(command, calls, env=os.environ, **options)
             swapped = observe(command, calls, env=variables, **options)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"compare: {error}") from None
         is_swapped = os.path.exists(report)
     if not is_swapped and not original.get("failure"):
         write_line(f"fastrpc: {command[0]} has imported neither fastmcp nor mcp; it runs as it is")
@@ -140,7 +134,12 @@ def _lines(
             yield f"    fastrpc:  {_shown(difference.swapped)}"
         yield from _choices(found, is_whole)
         yield ""
-        yield from _speed(original["seconds"], swapped["seconds"])
+        yield f"{'':<8}{'original':>12}{'fastrpc':>12}"
+        for name, title in (("start", "start"), ("list", "lists"), ("call", "call")):
+            if name in original["seconds"] and name in swapped["seconds"]:
+                theirs, ours = original["seconds"][name], swapped["seconds"][name]
+                times = f"{theirs / ours:.1f}x" if ours else ""
+                yield f"{title:<8}{_duration(theirs):>12}{_duration(ours):>12}{times:>9}"
 
 
 def _choices(found: list[Difference], is_whole: bool) -> Iterator[str]:
@@ -156,15 +155,6 @@ def _choices(found: list[Difference], is_whole: bool) -> Iterator[str]:
         rest = f", and {len(places) - len(shown)} more (--all)" if len(places) > len(shown) else ""
         yield f"  {reason}"
         yield f"    {', '.join(shown)}{rest}"
-
-
-def _speed(original: dict[str, float], swapped: dict[str, float]) -> Iterator[str]:
-    yield f"{'':<8}{'original':>12}{'fastrpc':>12}"
-    for name, title in (("start", "start"), ("list", "lists"), ("call", "call")):
-        if name in original and name in swapped:
-            theirs, ours = original[name], swapped[name]
-            times = f"{theirs / ours:.1f}x" if ours else ""
-            yield f"{title:<8}{_duration(theirs):>12}{_duration(ours):>12}{times:>9}"
 
 
 def _duration(seconds: float) -> str:

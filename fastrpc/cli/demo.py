@@ -2,8 +2,7 @@
 
 The toolset provides the script, ``play(conversation)`` in its module ``_demo``. This module starts the
 server, prints each message and the time it took, then measures a short pipelined run of a trivial tool, and
-ends both servers. Any failure ends the demo with exit code 1. It uses a temporary folder, also for the tools'
-state.
+ends both servers. Any failure ends the demo with exit code 1. Its folder, also for state, is temporary.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from fastrpc.cli._own_server import own_command, sheltered_variables
 from fastrpc.client.client import Client
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, FastrpcError, RequestTimeout
+from fastrpc.errors import ClientError, FastrpcError, RequestTimeout, excerpt
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION
 from fastrpc.terminal.text import styled
 
@@ -250,7 +249,8 @@ class Conversation:
     # --- printing ---
 
     def _print_client(self, what: str, arguments: dict[str, Any]) -> None:
-        shown = "  ".join(f"{key}={_compact(value)}" for key, value in arguments.items())
+        texts = ((key, json.dumps(value, ensure_ascii=False)) for key, value in arguments.items())
+        shown = "  ".join(f"{key}={excerpt(text, 100)}" for key, text in texts)
         print(f"{self._colour('client', BLUE)}  {what}  {shown}".rstrip(), flush=True)
 
     def _print_server(self, text: str, seconds: float, *, failed: bool = False, note: str = "") -> None:
@@ -266,11 +266,6 @@ class Conversation:
 
     def _colour(self, text: str, code: str) -> str:
         return styled(text, code) if self.colours else text
-
-
-def _compact(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 100 else text[:99] + "…"
 
 
 def _duration(seconds: float) -> str:

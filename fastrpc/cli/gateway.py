@@ -1,8 +1,7 @@
 """``fastrpc gateway FILE``: serves all servers of a configuration file as one, and reports their states.
 
-It serves as `fastrpc serve` does, with its options; `fastrpc.gateway` is the server. A variable passes the
-files that are being served to child processes, so that a gateway does not start itself. ``gateway status`` is
-in `_gateway_status`.
+It serves as `fastrpc serve` does, with its options; `fastrpc.gateway` is the server. A variable tells child
+processes which files are served, so no gateway starts itself. ``gateway status`` is in `_gateway_status`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import os
 
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration, serve
 from fastrpc.diagnostics import write, write_line
-from fastrpc.errors import InvalidConfig, UsageError
+from fastrpc.errors import InvalidConfig, Reworded, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,10 +107,8 @@ def _file_of(files: list[str]) -> WatchedFile:
     if place in around:
         raise UsageError(f"gateway: {path} has this gateway as one of its servers, so it would start itself")
     os.environ[AROUND] = os.pathsep.join([*around, place])
-    try:
+    with Reworded(InvalidConfig, UsageError, "gateway: "):
         return WatchedFile(os.path.abspath(path), None if files else os.path.dirname(place))
-    except InvalidConfig as error:
-        raise UsageError(f"gateway: {error}") from None
 
 
 def _server(
@@ -128,16 +125,12 @@ def _server(
     style = options.get("--names", "prefix")
     if style not in STYLES:
         raise UsageError(f"--names: expected one of {', '.join(STYLES)}, got {style!r}")
-    try:
+    with Reworded(ValueError, UsageError, "--start-seconds: ", f", got {options.get('--start-seconds')!r}"):
         seconds = parse_seconds(options["--start-seconds"]) if "--start-seconds" in options else START_SECONDS
-    except ValueError as error:
-        raise UsageError(f"--start-seconds: {error}, got {options['--start-seconds']!r}") from None
-    try:
+    with Reworded(InvalidConfig, UsageError, "gateway: "):
         rules = Rules(
             [options.get("--allow", settings["MCP_ALLOW"])], [options.get("--deny", ""), settings["MCP_DENY"]]
         )
-    except InvalidConfig as error:
-        raise UsageError(f"gateway: {error}") from None
     for name in ("MCP_ALLOW", "MCP_DENY"):  # a gateway behind this one has different servers
         os.environ.pop(name, None)
     server, file.gateway = gateway_of(

@@ -13,7 +13,7 @@ import os
 from fastrpc.cli import configuration
 from fastrpc.cli._catalogue import print_json, print_table
 from fastrpc.command_line import CommandParser, check_action, suggestion
-from fastrpc.errors import ArgumentError, UsageError
+from fastrpc.errors import ArgumentError, Reworded, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,11 +94,9 @@ def _init(chosen: Namespace) -> int:
         raise UsageError(f"guard init: one argument too many: {chosen.words[0]!r:.80}")
     path = chosen.file or "guard.toml"
     place = os.path.abspath(path)  # raises FileNotFoundError if the working directory was deleted
-    try:
-        with open(place, "x", encoding="utf-8") as file:
-            file.write(GUARD)
-    except OSError as error:
-        raise UsageError(f"guard init: {path}: {error.strerror}") from None
+    failing = Reworded(OSError, UsageError, f"guard init: {path}: ")
+    with failing, open(place, "x", encoding="utf-8") as file:
+        file.write(GUARD)
     print(f"Made {path}. Change it, then: fastrpc guard check {path} server.py")
     return 0
 
@@ -181,10 +179,8 @@ def _try(chosen: Namespace) -> int:
     from fastrpc.cli._arguments import typed
 
     given = typed(pairs, name, tool.signature.input_schema)
-    try:
+    with Reworded(ArgumentError, UsageError, "the arguments do not fit: "):
         arguments = tool.signature.named(tool.signature.bind(given))
-    except ArgumentError as error:
-        raise UsageError(f"the arguments do not fit: {error}") from None
     found = _judged(policy, _caller(policy, chosen.caller_class), tool, arguments)
     if chosen.json:
         print_json(found)

@@ -1,5 +1,4 @@
-"""``fastrpc inspect``: prints a description of a server: name, version, protocol, capabilities, instructions,
-and its features.
+"""``fastrpc inspect``: describes a server: name, version, protocol, capabilities, instructions, features.
 
 As text, as JSON (`--json`, as received), or as a self-contained HTML page (`--html FILE`,
 `fastrpc.cli._inspect_page`). No tool is called; no resource is read except the status of a gateway.
@@ -12,7 +11,7 @@ import os
 from fastrpc.cli import parser
 from fastrpc.cli._catalogue import capabilities_of, catalogue_of, print_json, print_lines, shown, title_of
 from fastrpc.cli._target import converse, parse
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
@@ -93,7 +92,7 @@ def _write(path: str, text: str) -> None:
     if path == "-":
         print(text, end="")
         return
-    try:
+    with Reworded(OSError, UsageError, f"--html {path}: "):
         if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a terminal
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
@@ -102,5 +101,3 @@ def _write(path: str, text: str) -> None:
             os.umask(mask)
             mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o666 & ~mask
             replace_file(os.path.realpath(path), text.encode(), mode)
-    except OSError as error:
-        raise UsageError(f"--html {path}: {error.strerror}") from None

@@ -19,7 +19,7 @@ from fastrpc.cli._client_formats import ClientProgram, NewEntry
 from fastrpc.cli._clients import CLIENTS
 from fastrpc.cli._extras import extras
 from fastrpc.command_line import suggestion
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.json_text import NotJson
 
 EXAMPLES = """\
@@ -44,10 +44,8 @@ def main(arguments: list[str]) -> int:
         print(client.shown(name, _entry(client, chosen)), end="")
         return 0
     before = read(path)
-    try:
+    with Reworded(NotJson, UsageError, f"{path}: ", "; nothing was changed"):
         after = client.changed(before, name, None if chosen.remove else _entry(client, chosen))
-    except NotJson as error:
-        raise UsageError(f"{path}: {error}; nothing was changed") from None
     if after == before:
         print(f"{client.title}: {name} {'is not in' if chosen.remove else 'is already in'} {path}")
         return 0

@@ -15,7 +15,7 @@ from argparse import Namespace
 
 from fastrpc.cli import _project_files as files
 from fastrpc.cli import parser
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 EXAMPLES = """\
   fastrpc new notes                     the folder notes, with all files
@@ -50,10 +50,8 @@ def main(arguments: list[str]) -> int:
     if os.path.lexists(place):
         raise UsageError(f"new: {target} exists already: give another NAME, or another --folder")
     _ask(chosen)
-    try:
+    with Reworded(OSError, UsageError, f"new: {target}: "):
         _write(place, project(chosen.name, guard=chosen.guard, docker=chosen.docker))
-    except OSError as error:
-        raise UsageError(f"new: {target}: {error.strerror}") from None
     print(f"Made {target}. Next:\n\n  cd {target}\n  fastrpc dev server.py")
     print("  fastrpc call server.py add_note title=tea text='Buy tea.'")
     return 0

@@ -68,7 +68,9 @@ def main(arguments: list[str]) -> int:
     tools = load_toolset(toolset)
     contract = load_contract(toolset)
     check_contract(report, toolset, contract, tools)
-    check_companion(report, toolset)
+    companion = load_companion(toolset, "_selftest")  # its own checks: whether each holds, and a text
+    for holds, text in [] if companion is None else companion.findings():
+        report.check(holds, "toolset", text, text)
     check_session(report, toolset, contract, tools)
     if report.failures:
         print(f"{report.failures} of the checks failed.")
@@ -165,14 +167,6 @@ def check_contract(
     print(f"{len(order)} of {len(contract)} published tools present")
     if absent:
         print(f"not in this release: {', '.join(absent)}")
-
-
-def check_companion(report: FindingsPrinter, toolset: str) -> None:
-    """Run the checks of the toolset's module ``_selftest``, if it has one: its ``findings()`` returns pairs
-    of a bool, whether the check holds, and a text."""
-    companion = load_companion(toolset, "_selftest")
-    for holds, text in [] if companion is None else companion.findings():
-        report.check(holds, "toolset", text, text)
 
 
 def check_session(

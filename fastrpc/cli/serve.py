@@ -11,7 +11,7 @@ import os
 from fastrpc.cli import WAITS_FOR_CLIENT, configuration
 from fastrpc.cli._assemble import assemble
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.transports import stdio
 
 TYPE_CHECKING = False
@@ -220,10 +220,8 @@ def setting_texts(options: dict[str, str]) -> dict[str, str]:
         for setting in SETTINGS:
             if setting.name in texts:
                 text = texts[setting.name]
-                try:
+                with Reworded(ValueError, UsageError, f"{option_of[setting.name]}: ", f", got {text!r}"):
                     PARSERS[setting.kind](text)
-                except ValueError as error:
-                    raise UsageError(f"{option_of[setting.name]}: {error}, got {text!r}") from None
     return texts
 
 
@@ -244,10 +242,8 @@ def _change_folder(folder: str | None, targets: list[str]) -> bool:
 def enter(folder: str | None) -> None:
     """Change to the working directory that ``--cwd`` names, if it is given. Raises UsageError."""
     if folder is not None:
-        try:
+        with Reworded(OSError, UsageError, f"--cwd {folder}: "):
             os.chdir(folder)
-        except OSError as error:
-            raise UsageError(f"--cwd {folder}: {error.strerror}") from None
 
 
 def serve_over_stdio(
@@ -273,10 +269,8 @@ def check_appendable(option: str, path: str) -> None:
     """Check that a file can be appended to; a new one is readable by its owner only. Raises UsageError."""
     from fastrpc.regular_files import open_regular
 
-    try:
+    with Reworded(OSError, UsageError, f"{option} {path}: "):
         os.close(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
-    except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}") from None
 
 
 def _greet(targets: list[str]) -> None:

@@ -16,7 +16,7 @@ from fastrpc.cli import parser
 from fastrpc.cli._target import split_command
 from fastrpc.command_line import takes_colours
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.terminal.text import styled
 
 TYPE_CHECKING = False
@@ -80,10 +80,8 @@ def _run(chosen: Namespace, command: list[str]) -> int:
         diagnostics.write(
             "warning", f"swap --run: {command[0]} is not Python: fastrpc replaces nothing in it"
         )
-    try:
+    with Reworded(OSError, UsageError, f"{command[0]}: "):
         os.execvpe(command[0], command, variables)
-    except OSError as error:
-        raise UsageError(f"{command[0]}: {error.strerror}") from None
 
 
 def _rewrite_all(chosen: Namespace) -> int:
@@ -167,10 +165,8 @@ def _write(path: str, data: bytes) -> None:
     from fastrpc.regular_files import replace_file
 
     path = os.path.realpath(path)
-    try:
+    with Reworded(OSError, UsageError, f"{path}: "):
         replace_file(path, data, os.stat(path).st_mode & 0o7777)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
 
 
 def _summarize(chosen: Namespace, changed: int, written: int) -> None:

@@ -14,7 +14,7 @@ from fastrpc.cli._catalogue import print_json, print_table
 from fastrpc.cli._durations import minute
 from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.guard.times import rfc3339_or_none, seconds_in, seconds_until
 
 TYPE_CHECKING = False
@@ -52,10 +52,8 @@ def main(arguments: list[str]) -> int:
     with guard_database(chosen.database) as database:
         from fastrpc.guard.callers.tokens import CallerTokens, TokenError
 
-        try:
+        with Reworded(TokenError, UsageError, "token: "):
             ACTIONS[chosen.action](CallerTokens(database), chosen)
-        except TokenError as error:
-            raise UsageError(f"token: {error}") from None
     return 0
 
 

@@ -15,7 +15,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 
-from fastrpc.errors import FastrpcError, InvalidConfig
+from fastrpc.errors import FastrpcError, InvalidConfig, Reworded
 from fastrpc.globs import matches
 
 TYPE_CHECKING = False
@@ -124,15 +124,11 @@ class ServerEntry:
         known = os.environ if environ is None else environ
 
         def expand(member: str, text: str) -> str:
-            try:
+            with Reworded(InvalidConfig, InvalidConfig, f"{member}: "):
                 return variables.expanded(text, known)
-            except InvalidConfig as error:
-                raise InvalidConfig(f"{member}: {error}") from None
 
-        try:
+        with Reworded(InvalidConfig, InvalidConfig, "args: "):
             arguments = [*variables.expanded_arguments(self.args, known, self.env)]
-        except InvalidConfig as error:
-            raise InvalidConfig(f"args: {error}") from None
         return replace(
             self,
             command=expand("command", self.command),
@@ -145,8 +141,7 @@ class ServerEntry:
 
 
 def find_config(folder: str | None = None) -> str | None:
-    """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above; None if
-    there is none."""
+    """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above."""
     place = os.path.abspath(folder or os.curdir)
     while not os.path.isfile(path := os.path.join(place, FILE_NAME)):
         above = os.path.dirname(place)
@@ -159,10 +154,8 @@ def find_config(folder: str | None = None) -> str | None:
 def read_config(path: str) -> dict[str, ServerEntry]:
     """Return the servers of a file, by name, in the order of the file. Raises InvalidConfig."""
     servers = read_servers(path)
-    try:
+    with Reworded(InvalidConfig, InvalidConfig, f"{path}: "):
         return entries_of(servers)
-    except InvalidConfig as error:
-        raise InvalidConfig(f"{path}: {error}") from None
 
 
 def read_servers(path: str) -> dict[str, Any]:
@@ -199,10 +192,8 @@ def entries_of(servers: Any) -> dict[str, ServerEntry]:
         raise InvalidConfig(f"expected an object, got {_kind(servers)}")
     found = {}
     for name, raw in servers.items():
-        try:
+        with Reworded(InvalidConfig, InvalidConfig, f"{name}: "):
             found[name] = entry_of(raw)
-        except InvalidConfig as error:
-            raise InvalidConfig(f"{name}: {error}") from None
     return found
 
 
@@ -244,8 +235,7 @@ def _matches_one(tool: str, globs: list[str]) -> bool:
 
 
 def _transport(kind: Any, has_command: bool, has_url: bool) -> str:
-    """Return the transport of an entry that names this one, "" for none. Raises InvalidConfig where the entry
-    says two things, or nothing."""
+    """Return the transport that an entry names, "" for none. Raises InvalidConfig for two, or no target."""
     if not has_command and not has_url:
         raise InvalidConfig("expected a command or a url")
     said = TRANSPORTS.get(str(kind).lower().replace("-", "").replace("_", "")) if kind else None

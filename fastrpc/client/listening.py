@@ -220,8 +220,7 @@ class Listening:
         self._queue.put_nowait(None)
 
     async def next(self, seconds: float = SECONDS) -> dict[str, Any]:
-        """Return the next notification, waiting up to `seconds`. Raises TimeoutError, and EOFError if the
-        server has ended the stream."""
+        """Return the next notification within `seconds`. Raises TimeoutError, EOFError at the end."""
         try:
             change = await asyncio.wait_for(self._queue.get(), seconds)
         except asyncio.TimeoutError:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from fastrpc._core.call_result import check_block
-from fastrpc.errors import InvalidAnswer
+from fastrpc.errors import InvalidAnswer, Reworded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 class Described(dict[str, "Any"]):
     """The descriptor of a tool, a resource, a template or a prompt: the dict as received. Its members are
-    also attributes, in snake case too: ``tool.input_schema`` is ``tool["inputSchema"]``. A missing member
-    is None."""
+    also attributes, in snake case too: ``tool.input_schema`` is ``tool["inputSchema"]``, None if missing."""
 
     def __getattr__(self, name: str) -> Any:
         if name in self:
@@ -64,10 +63,8 @@ class ReadResult(Result):
         """All blobs, decoded and joined. Raises InvalidAnswer for one that is not base64."""
         from base64 import b64decode
 
-        try:
+        with Reworded(ValueError, InvalidAnswer, f"{self.method}: contents: blob: "):
             return b"".join(b64decode(part["blob"]) for part in self.contents if part.get("blob") is not None)
-        except ValueError as error:
-            raise InvalidAnswer(f"{self.method}: contents: blob: {error}") from None
 
 
 class PromptResult(Result):

@@ -238,19 +238,14 @@ class Session:
         except RemoteError as error:
             if not self.is_mismatch(error) or method != "tools/call":
                 raise
-        await self._learn_tools()
+        async for _ in FollowedPages("tools/list", self._peer).read_by(self._request):
+            pass  # the transport learns the headers of tools
         return await self._request(method, params, **options)
 
     def is_mismatch(self, error: RemoteError) -> bool:
-        """Whether a call was refused because its headers do not match the tool's current schema. The server
-        has not processed it; it may be sent again after `tools/list` (MCP 2026-07-28, transports: custom
-        headers)."""
+        """Whether a call was refused because its headers do not match the tool's current schema: it was not
+        processed, and may be sent again after `tools/list` (MCP 2026-07-28, transports: custom headers)."""
         return error.code == HeaderMismatch.code and self.version == STATELESS
-
-    async def _learn_tools(self) -> None:
-        """List all tools, so that the transport learns their headers. Raises ClientError."""
-        async for _ in FollowedPages("tools/list", self._peer).read_by(self._request):
-            pass
 
     async def _request(
         self, method: str, params: dict[str, Any] | None, **options: Unpack[RequestOptions]

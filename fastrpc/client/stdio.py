@@ -15,7 +15,7 @@ from time import monotonic
 from fastrpc import diagnostics
 from fastrpc._core.client_stream import ClientStream
 from fastrpc.client.transport import ConnectionTransport
-from fastrpc.errors import ConnectionLost, FastrpcError
+from fastrpc.errors import ConnectionLost, FastrpcError, Reworded
 from fastrpc.processes import close_watched, environment
 from fastrpc.processes.server_process import NOT_FOUND, ServerProcess
 from fastrpc.redaction import masked_output
@@ -62,7 +62,7 @@ class Stdio(ConnectionTransport):
         """Once it has been started."""
 
     async def open(self, stream: ClientStream, on_lost: Callable[[ConnectionLost], object]) -> None:
-        try:
+        with Reworded(FastrpcError, ConnectionLost, f"{self.shown} cannot be started: "):
             self.process = HeardProcess(
                 self._command,
                 self._cwd,
@@ -71,8 +71,6 @@ class Stdio(ConnectionTransport):
                 lambda reason: on_lost(self._lost(reason)),
                 shows_stderr=self._shows_stderr,
             )
-        except FastrpcError as error:
-            raise ConnectionLost(f"{self.shown} cannot be started: {error}") from None
 
     def _lost(self, reason: str) -> ConnectionLost:
         lines = self.last_lines

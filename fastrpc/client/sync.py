@@ -364,8 +364,7 @@ class SyncListening:
         return self._listening.honoured
 
     def next(self, seconds: float = 10.0) -> dict[str, Any]:
-        """Return the next notification, waiting up to `seconds`. Raises TimeoutError, and EOFError if the
-        server has ended the stream."""
+        """Return the next notification within `seconds`. Raises TimeoutError, EOFError at the end."""
         return self._client._run(self._listening.next(seconds))
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from fastrpc.errors import InvalidConfig
 
@@ -58,17 +59,15 @@ def expanded_arguments(arguments: list[str], known: Mapping[str, str], own: Coll
         before = argument
 
 
+@dataclass(eq=False)
 class _VariableReader:
     """Reads one text from the front. `reads_plain`: whether a dollar without braces begins a variable."""
 
-    def __init__(
-        self, text: str, known: Mapping[str, str], own: Collection[str] = (), reads_plain: bool = True
-    ) -> None:
-        self._text = text
-        self._known = known
-        self._own = own
-        self._reads_plain = reads_plain
-        self._at = 0
+    text: str
+    known: Mapping[str, str]
+    own: Collection[str] = ()
+    reads_plain: bool = True
+    at: int = 0
 
     def read(self) -> str:
         return self._until("", True, 0)
@@ -76,67 +75,67 @@ class _VariableReader:
     def _until(self, end: str, is_used: bool, depth: int) -> str:
         """Return the text before an end, and move past it. `end` "": the end of the text. A variable whose
         value is not used need not be set."""
-        text, parts = self._text, []
+        text, parts = self.text, []
         while True:
-            begin = BEGIN.search(text, self._at)
+            begin = BEGIN.search(text, self.at)
             found = -1 if begin is None else begin.start()
-            close = text.find(end, self._at) if end else len(text)
+            close = text.find(end, self.at) if end else len(text)
             if close >= 0 and not 0 <= found < close:
                 parts.append(self._literal(close, depth))
-                self._at = close + len(end)
+                self.at = close + len(end)
                 return "".join(parts)
             if found < 0:
-                raise InvalidConfig(f"{_shown(text, self._at)}: the closing brace is missing")
+                raise InvalidConfig(f"{_shown(text, self.at)}: the closing brace is missing")
             parts.append(self._literal(found, depth))
-            self._at = found
+            self.at = found
             parts.append(self._variable(is_used, depth + 1))
 
     def _literal(self, end: int, depth: int) -> str:
         """Return the text up to an end, in which variables have no braces. A default has none of them."""
-        piece = self._text[self._at : end]
-        if depth or not self._reads_plain or "$" not in piece:
+        piece = self.text[self.at : end]
+        if depth or not self.reads_plain or "$" not in piece:
             return piece
         return PLAIN.sub(self._plain, piece)
 
     def _plain(self, found: re.Match[str]) -> str:
         written, name = found[0], found[1]
-        if name in self._own:
+        if name in self.own:
             return written
-        value = self._known.get(name)
+        value = self.known.get(name)
         if value is not None:
             return value
         if CAPITALS.fullmatch(name):
             literal = f"what is no variable is written ${{{name}:-{written}}}"
             raise InvalidConfig(f"{written}: the environment variable {name} is not set ({literal})")
-        if written == self._text:  # it may be a password, which no error shows
+        if written == self.text:  # it may be a password, which no error shows
             raise InvalidConfig("$…: this environment variable is not set (what is none: ${NONE:-$…})")
         return written
 
     def _variable(self, is_used: bool, depth: int) -> str:
         """Return the value of the variable at this position, and move past it."""
-        text, begin = self._text, self._at
+        text, begin = self.text, self.at
         if depth > DEEPEST:
             raise InvalidConfig(f"more than {DEEPEST} variables inside one another")
         if text.startswith("${/}", begin):
-            self._at += len("${/}")
+            self.at += len("${/}")
             return os.sep
         inside = text.index("{", begin) + 1
         name = NAME.match(text, inside)
         after = "" if name is None else text[name.end() : name.end() + 2]
         if name is None or not (after[:1] == "}" or after == ":-"):
             raise InvalidConfig(f"{_shown(text, begin)}: {_why(text[inside:])}")
-        value = self._known.get(name[1])
+        value = self.known.get(name[1])
         if after == ":-":
-            self._at = name.end() + 2
+            self.at = name.end() + 2
             default = self._until("}", is_used and not value, depth)
             return value or default
-        self._at = name.end() + 1
+        self.at = name.end() + 1
         if value is None and name[0] == "userHome":
             value = os.path.expanduser("~")
         if value is None and is_used:
             why = " (it is an editor's; write the path)" if name[0] in OF_EDITORS else ""
             raise InvalidConfig(
-                f"{text[begin : self._at]}: the environment variable {name[1]} is not set{why}"
+                f"{text[begin : self.at]}: the environment variable {name[1]} is not set{why}"
             )
         return value or ""
 

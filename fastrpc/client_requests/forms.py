@@ -1,8 +1,7 @@
 """Forms for elicitation, made from a Python type or a JSON Schema (MCP: elicitation).
 
-A form is flat: its fields are strings, numbers, booleans, one choice, or several choices. `fields_of` makes
-`Fields` from a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema; a
-type is described once.
+Fields of the flat form are strings, numbers, booleans, a choice, or choices. `fields_of` makes `Fields` from
+a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ _known: dict[Any, Fields] = {}
 
 
 class Fields:
-    """The fields of a form: the `schema` of the answers, and `read`, which returns the value of an answer.
-    Raises `Mismatch`."""
+    """The fields of a form: the `schema` of answers, and `read`, their value. Raises `Mismatch`."""
 
     def __init__(self, schema: Schema, read: Callable[[dict[str, Any]], Any]) -> None:
         self.schema = schema
@@ -106,8 +104,14 @@ def _of_type(form: Any) -> Fields:
 def _record(name: str, base: Any, converter: Converter) -> Fields:
     """Return the form of a class: one field for each member."""
     required = converter.schema.get("required", ())
-    titles = _pydantic_titles(base)
-    annotations = _annotations_of(base)
+    own = getattr(base, "__pydantic_fields__", None) or {}
+    titles = {field.alias or key: field.title for key, field in own.items() if field.title}
+    from typing import get_type_hints
+
+    try:
+        annotations = get_type_hints(base)
+    except (NameError, TypeError):  # msgspec or pydantic could resolve them
+        annotations = {}
     fields: dict[str, Schema] = {}
     optional = []  # may be None, which an empty field means, and have no default
     values: dict[str, dict[str, Any]] = {}  # of choices that are not strings: what each text means
@@ -135,21 +139,6 @@ def _record(name: str, base: Any, converter: Converter) -> Fields:
         return converter.accept(known)
 
     return Fields(whole, read)
-
-
-def _pydantic_titles(base: Any) -> dict[str, str]:
-    """Return the titles that the author of a pydantic model set, without those that pydantic generates."""
-    fields = getattr(base, "__pydantic_fields__", None) or {}
-    return {field.alias or name: field.title for name, field in fields.items() if field.title}
-
-
-def _annotations_of(base: Any) -> dict[str, Any]:
-    from typing import get_type_hints
-
-    try:
-        return get_type_hints(base)
-    except (NameError, TypeError):  # msgspec or pydantic could resolve them
-        return {}
 
 
 def _field(name: str, schema: Schema, values: dict[str, Any], annotation: Any) -> Schema:

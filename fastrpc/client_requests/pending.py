@@ -10,6 +10,7 @@ request with the answers. The function then runs again from its start, and
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from fastrpc._core.client_request import sent_id
 from fastrpc.client_requests.base import ClientRefusal, InputRequest, InvalidClientResult
@@ -269,10 +270,8 @@ class _RequestGroup:
 
     def call_threadsafe(self, function: Callable[..., object], *values: Any) -> None:
         """Call a function in the loop of the waiting handler, which may belong to another thread."""
-        try:
+        with suppress(RuntimeError):  # that loop is closed: no task waits
             self.loop.call_soon_threadsafe(function, *values)
-        except RuntimeError:  # that loop is closed: no task waits
-            pass
 
     def set_result(self, key: str, result: dict[str, Any]) -> None:
         self.results[key] = result

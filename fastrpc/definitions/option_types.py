@@ -46,8 +46,7 @@ def check(where: str, options: Mapping[str, Any]) -> None:
 
 
 def check_transport(transport: object, *, excludes: bool) -> None:
-    """Raise UsageError for the name of a transport, as other frameworks take it, and if the author gave
-    options that a transport excludes."""
+    """Raise UsageError for a transport's name, which others take, and for options that exclude another."""
     if isinstance(transport, str):
         raise UsageError(
             f"run: transport={transport!r:.40}: expected a Transport; without it the server uses standard "

@@ -83,8 +83,7 @@ def guessed_type(name: str, *, text: bool) -> str | None:
 
 
 def opened(value: Any, mime_type: str | None = None) -> Any:
-    """Return what a function returned, or the content of the file if that is a path; None if there is no such
-    file.
+    """Return what a function returned; of a path, the file's content, or None if there is no such file.
 
     Raises OSError if it is not a regular file or is larger than 64 MiB.
     """
@@ -198,8 +197,7 @@ _OPTIONS = {"mimeType": "mime_type", "_meta": "meta"}
 
 
 def entry_of(thing: Any) -> Any:
-    """Return what a provider returned as an entry: an `Entry`, a URI, or a dict with the members of an
-    `Entry`.
+    """Return what a provider returned, an `Entry`, a URI, or a dict with an entry's members, as an entry.
 
     Raises TypeError for anything else.
     """
@@ -399,6 +397,7 @@ class ProviderMethod(Handler):
     ) -> None:
         super().__init__(function, name=f"{provider.scheme}.{name}", **options)
         self.provider = provider
+        self.mime_type, self.ttl, self.cache_scope = provider.mime_type, provider.ttl, provider.cache_scope
         self.is_list = name == "list"
         self.describe_early()
 
@@ -418,18 +417,6 @@ class ProviderMethod(Handler):
         if not self.is_list and first is None:
             raise self.error("takes no URI; write def read(self, uri: str)")
         return ReadingSignature(signature, self.provider.mime_type)
-
-    @property
-    def mime_type(self) -> str | None:
-        return self.provider.mime_type
-
-    @property
-    def ttl(self) -> float | None:
-        return self.provider.ttl
-
-    @property
-    def cache_scope(self) -> str | None:
-        return self.provider.cache_scope
 
     def bind(self, text: str | None) -> list[Any]:
         """Return the arguments of a call with a cursor or a URI. Raises ArgumentError."""

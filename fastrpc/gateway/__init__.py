@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import dataclass
 from time import time
 
 from fastrpc import diagnostics
@@ -90,27 +91,22 @@ def front_of(proxies: Mapping[str, Server], name: str) -> Server:
     return server
 
 
+@dataclass(eq=False)
 class Gateway:
     """The servers behind a gateway. The gateway's server uses it like the upstream server of a proxy."""
 
     declares_everything = True
     """The features are unknown before the servers have started, and change with the configuration."""
 
-    def __init__(
-        self,
-        server: Server,
-        rules: Rules,
-        style: str = "prefix",
-        start_seconds: float = START_SECONDS,
-        folder: str | None = None,
-    ) -> None:
+    server: Server
+    rules: Rules
+    style: str = "prefix"
+    start_seconds: float = START_SECONDS
+    folder: str | None = None
+
+    def __post_init__(self) -> None:
         self.members: dict[str, GatewayMember] = {}
-        self.catalogue = GatewayCatalogue(server.registries, rules.shows)
-        self._server = server
-        self._rules = rules
-        self._style = style
-        self._start_seconds = start_seconds
-        self._folder = folder
+        self.catalogue = GatewayCatalogue(self.server.registries, self.rules.shows)
         self._identity = CLIENT_NAME, f"{__version__}+{os.urandom(6).hex()}"
         self._is_shown = False
         """Whether a client has received a list."""
@@ -125,7 +121,7 @@ class Gateway:
     def replace(self, servers: Mapping[str, Any]) -> list[str]:
         """Use these servers from now on; return a text for each change. Servers with an unchanged entry
         continue; removed and changed ones are disconnected; new ones are started if a client has a list."""
-        self._rules.know(servers)
+        self.rules.know(servers)
         former, self.members = self.members, {}
         is_first = not former
         said, new = [], []
@@ -151,9 +147,9 @@ class Gateway:
 
     def _member(self, name: str, raw: Any) -> GatewayMember:
         member = member_of(
-            name, prefix_of(name, self._style), raw, self._start_seconds, self._folder, self._identity[1]
+            name, prefix_of(name, self.style), raw, self.start_seconds, self.folder, self._identity[1]
         )
-        if member.server is not None and not self._rules.uses(name, member.prefix):
+        if member.server is not None and not self.rules.uses(name, member.prefix):
             member.server, member.unused = None, DENIED
             member.problem = "the rules allow none of its tools"
         if member.unused == INVALID:
@@ -163,7 +159,7 @@ class Gateway:
     def adopted(self, member: GatewayMember) -> GatewayMember:
         """Follow what a server offers, and return it."""
         if member.server is not None:
-            member.server._hosts.append(self._server)
+            member.server._hosts.append(self.server)
             member.watch(self._changed)
         return member
 
@@ -180,7 +176,7 @@ class Gateway:
 
     def _renew(self) -> None:
         self._is_stale = False
-        runtime = self._server.runtime
+        runtime = self.server.runtime
         before, runtime.loading = runtime.loading, runtime.loading or not self._is_shown
         try:
             self.catalogue.renew()
@@ -192,9 +188,13 @@ class Gateway:
     def defers(self, dispatcher: Dispatcher, request: Request) -> bool:
         """Defer a request until the servers that it needs have started. Return False if it need not wait.
 
-        Raises InternalError for a call of a server that cannot be used.
+        Raises InternalError for a call of a server that cannot be used, and if the client is this gateway.
         """
-        self._refuse_itself(request)
+        client: Any = request.client_info
+        if request.method == "initialize":
+            client = request.params.get("clientInfo")
+        if isinstance(client, dict) and (client.get("name"), client.get("version")) == self._identity:
+            raise InternalError("this is the gateway itself, which cannot be one of its servers")
         needed = self._needed_for(request)
         if not needed:
             self._is_shown |= request.method in LISTS
@@ -205,18 +205,10 @@ class Gateway:
         dispatcher.connection.call_in_loop(lambda: self._spawn(self._start_for(needed, deferred)))
         return True
 
-    def _refuse_itself(self, request: Request) -> None:
-        """Raise InternalError if the client is this gateway, configured as its server: it would never end."""
-        client: Any = request.client_info
-        if request.method == "initialize":
-            client = request.params.get("clientInfo")
-        if isinstance(client, dict) and (client.get("name"), client.get("version")) == self._identity:
-            raise InternalError("this is the gateway itself, which cannot be one of its servers")
-
     def _needed_for(self, request: Request) -> list[GatewayMember]:
         """Return the servers that have to be started first. Raises InternalError."""
         method, params = request.method, request.params
-        registries = self._server.registries
+        registries = self.server.registries
         if method in LISTS:
             return self._untried
         if method in OF_NAMES:
@@ -274,11 +266,11 @@ class Gateway:
         """Log the globs that have matched nothing, once every server is listed or has failed."""
         if self._untried or self._starting:
             return
-        for text in self._rules.unused():
+        for text in self.rules.unused():
             if text not in self._warned:
                 self._warned.add(text)
                 words = "matches no tool of the servers that have started, and so does nothing"
-                diagnostics.write("warning", f"allow, deny: {text:.200} {words}{self._rules.hint(text):.200}")
+                diagnostics.write("warning", f"allow, deny: {text:.200} {words}{self.rules.hint(text):.200}")
 
     async def _start(self, member: GatewayMember) -> None:
         assert member.upstream is not None
@@ -290,7 +282,7 @@ class Gateway:
             # It was removed from the configuration: requests that wait for other servers too continue.
         except FastrpcError:  # the upstream has logged and stored it
             member.failures += 1
-            self._server.watch(self._retry, RETRY_SECONDS)
+            self.server.watch(self._retry, RETRY_SECONDS)
         else:
             member.failures = 0
 
@@ -298,7 +290,7 @@ class Gateway:
         """Start failed servers again after a pause. If that adds tools, clients are notified."""
         failed = [each for each in self._used if each.upstream.failure is not None]
         if not failed:
-            self._server.unwatch(self._retry)
+            self.server.unwatch(self._retry)
         self._start_in_background([each for each in failed if time() > each.upstream.since + _pause(each)])
 
     def _start_in_background(self, members: list[GatewayMember]) -> None:
@@ -347,7 +339,7 @@ class Gateway:
     async def _start_and_watch(self, uri: str | None, capabilities: dict[str, Any]) -> None:
         self._capabilities = capabilities
         await self._start_all(self._untried)
-        if uri is not None and self._server.runtime.announcements.is_subscribed(uri):
+        if uri is not None and self.server.runtime.announcements.is_subscribed(uri):
             upstream = self._upstream_of(uri)
             if upstream is not None:
                 upstream.watch(uri, capabilities)

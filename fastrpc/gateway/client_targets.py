@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from fastrpc.client.config import ServerEntry, entry_of, read_servers, servers_in
-from fastrpc.errors import DefinitionError, InvalidConfig
+from fastrpc.errors import DefinitionError, InvalidConfig, Reworded
 from fastrpc.gateway.member import proxy_with, warn_of_unmatched
 from fastrpc.gateway.names import STYLES
 
@@ -67,14 +67,12 @@ def _is_off(raw: Any) -> bool:
 
 
 def _only(name: str, raw: Any, options: ClientOptions) -> tuple[Any, ClientOptions]:
-    try:
+    with Reworded(InvalidConfig, InvalidConfig, f"{name}: "):
         entry = entry_of(raw).expanded()
         both: ClientOptions = {**entry.options, **options}
         if not entry.is_restricted:
             return entry.target, both
         return restricted(name, entry, both)  # type: ignore[return-value]
-    except InvalidConfig as error:
-        raise InvalidConfig(f"{name}: {error}") from None
 
 
 def restricted(name: str, entry: ServerEntry, options: Mapping[str, Any]) -> tuple[Server, dict[str, Any]]:

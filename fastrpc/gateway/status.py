@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import stat
+from contextlib import suppress
 from threading import Thread
 from time import monotonic, time
 
@@ -138,10 +139,8 @@ class StatusReporter:
                 return
             with connection:
                 connection.settimeout(ANSWER_SECONDS)
-                try:
+                with suppress(OSError):  # the client has disconnected or does not read
                     connection.sendall(json.dumps(self._health.content(is_local=True)).encode())
-                except OSError:  # the client has disconnected or does not read
-                    pass
 
 
 # --- asking -------------------------------------------------------------------------------------------------
@@ -247,7 +246,5 @@ def _check(folder: str) -> None:
 
 
 def _remove(path: str) -> None:
-    try:
+    with suppress(OSError):
         os.unlink(path)
-    except OSError:
-        pass

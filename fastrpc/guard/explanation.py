@@ -42,7 +42,11 @@ def explained(record: Mapping[str, Any], policy: Policy | None = None) -> dict[s
         found["by"] = record["rule"]
     if isinstance(because.get("asks"), dict):
         found["asks"] = asks = because["asks"]
-        changes += _of_approvals(asks, has_rule="rule" in found)
+        changes.append("a person approves the call in time")
+        if "rule" not in found:
+            by, least = asks.get("by"), asks.get("from")
+            changes.append(f"{by} makes it less than {least}, or approvals.from is higher")
+            changes.append("a rule allows it: then = 'allow'")
     if isinstance(because.get("rate"), dict):
         rate = because["rate"]
         found["rate"] = words_of(rate)

@@ -14,6 +14,7 @@ what they hide does not exist for the class.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
@@ -77,8 +78,7 @@ class CallerClass(NamedTuple):
 
 class CallerEntry:
     """What the guard caches for a principal: its caller, the caller's class, and by name the decisions about
-    the tools that it has called, each with the limits that count its calls; and the accounts of tools with
-    budgets."""
+    the tools that it has called, each with the limits that count its calls; and the accounts of budgets."""
 
     __slots__ = ("accounts", "caller", "caller_class", "decisions")
 
@@ -89,6 +89,7 @@ class CallerEntry:
         self.accounts: dict[str, Account] = {}
 
 
+@dataclass(eq=False, repr=False)
 class Guard:
     """A guard that applies a policy. `caller_of` returns the caller of a principal; `approve` asks a person,
     by default only by a form of the client (`approvals.asking.Approvals`). `rates` is shared by the workers
@@ -98,28 +99,17 @@ class Guard:
     rule about arguments has affected, or a person has approved (`CallInfo.decided`). With `durable`, every
     call waits until the decision about it is on disk."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        caller_of: Callable[[str], Caller],
-        *,
-        approve: Approve | None = None,
-        rates: RateTable | None = None,
-        ledger: Ledger | None = None,
-        leasing: Leasing | None = None,
-        on_refusal: Refused | None = None,
-        is_recorded: bool = False,
-        durable: Durable | None = None,
-    ) -> None:
-        self.policy = policy
-        self._caller_of = caller_of
-        self._approve = approve
-        self._rates = rates or RateTable()
-        self.ledger = ledger
-        self.leasing = leasing
-        self._on_refusal = on_refusal
-        self._is_recorded = is_recorded
-        self._durable = durable
+    policy: Policy
+    caller_of: Callable[[str], Caller]
+    approve: Approve | None = None
+    rates: RateTable = field(default_factory=RateTable)
+    ledger: Ledger | None = None
+    leasing: Leasing | None = None
+    on_refusal: Refused | None = None
+    is_recorded: bool = False
+    durable: Durable | None = None
+
+    def __post_init__(self) -> None:
         self._gate = CallGate(self.decide)
         self.generation = 0
         """A number that changes when the decisions about a caller may have changed."""
@@ -130,7 +120,7 @@ class Guard:
     def install(self, server: Server) -> None:
         """Apply the guard to all calls of a server, and to its lists."""
         self._server = server
-        server.guard(self._gate if self._durable is None else self._decide_durably)
+        server.guard(self._gate if self.durable is None else self._decide_durably)
         guards = server.runtime.guards
         guards.insert(0, guards.pop())  # first, so that it has seen every call that a guard refuses
         server.runtime.rechecks.append(self._check_again)
@@ -141,7 +131,7 @@ class Guard:
         )
         server.list_filters[-1].refusal = self._refusal_to_notify
         server.list_filters[-1].announces_changes = True  # in `use` and `forget`
-        server.runtime.caller_of = self._caller_of
+        server.runtime.caller_of = self.caller_of
         for registry in server.registries:
             registry.watchers.append(lambda kind: self._registry_changed())
 
@@ -181,15 +171,15 @@ class Guard:
         return None if decision.is_plain else self._decide_slowly(call, entry, decision)
 
     async def _decide_durably(self, call: CallInfo) -> None:
-        assert self._durable is not None
+        assert self.durable is not None
         try:
             waiting = self.decide(call)
             if waiting is not None:
                 await waiting
         except Exception:
-            await self._durable.flush_refusal(call)
+            await self.durable.flush_refusal(call)
             raise
-        await self._durable.begun(call)
+        await self.durable.begun(call)
 
     def _decide_slowly(
         self, call: CallInfo, entry: CallerEntry, decision: Decision
@@ -202,15 +192,15 @@ class Guard:
             raise self._refused(call, entry, verdict, self._not_allowed(call, decision, verdict))
         if self.policy.asks(verdict):
             return self._asked(call, entry, decision, verdict)
-        if self._is_recorded and not verdict.says_the_same_as(decision.verdict):
+        if self.is_recorded and not verdict.says_the_same_as(decision.verdict):
             self._state(call, verdict)
         return self._reserve(call, entry, verdict) if decision.budgets else None
 
     async def _asked(self, call: CallInfo, entry: CallerEntry, decision: Decision, verdict: Verdict) -> None:
         from fastrpc.guard.approvals.asking import Approvals, CallToApprove
 
-        if self._approve is None:
-            self._approve = Approvals(self._server.name if self._server is not None else "")
+        if self.approve is None:
+            self.approve = Approvals(self._server.name if self._server is not None else "")
         policy, schema = self.policy, self._schema(call)
         asked = CallToApprove(
             call,
@@ -222,7 +212,7 @@ class Guard:
             lambda: self._check_current(call, entry, policy, schema),
         )
         try:
-            edited = await self._approve(asked)
+            edited = await self.approve(asked)
             if edited:
                 call.change(edited)
                 target = CallTarget.of_call(call)
@@ -245,7 +235,7 @@ class Guard:
             _expect("cancelled" if isinstance(error, CancelledError) else "refused", call, entry)
             raise
         asked.confirm_at_start(lambda error: self._refused_late(call, entry, verdict, error))
-        if self._is_recorded:
+        if self.is_recorded:
             self._state(call, verdict, asked.approval)
         if decision.budgets:
             await (self._reserve(call, entry, verdict) or _at_once())
@@ -272,8 +262,8 @@ class Guard:
         self, call: CallInfo, entry: CallerEntry, verdict: Verdict, error: BaseException
     ) -> BaseException:
         """Return the refusal of a call that was allowed and counted earlier."""
-        if self._on_refusal is not None:
-            self._on_refusal(call, entry.caller, verdict, error)
+        if self.on_refusal is not None:
+            self.on_refusal(call, entry.caller, verdict, error)
         return error
 
     def _state(self, call: CallInfo, verdict: Verdict, approval: str = "") -> None:
@@ -291,7 +281,7 @@ class Guard:
         rates, they count these requests separately: such a request does not wait for a lease."""
         entry = self.entry(principal)
         for about, rate in self._decision_for(entry.caller_class, CallTarget("request", "", None)).rates:
-            wait = _own_limit(self._rates, entry.caller, about, rate).take()
+            wait = _own_limit(self.rates, entry.caller, about, rate).take()
             if wait:
                 raise _rate_exceeded(version, wait)
 
@@ -363,7 +353,7 @@ class Guard:
         changed = ""
         if self.policy.version != policy.version:
             changed = "the policy has changed"
-        elif self._caller_of(call.principal) != entry.caller:
+        elif self.caller_of(call.principal) != entry.caller:
             changed = "the caller's token has changed"
         elif self._schema(call) != schema:
             changed = f"the schema of {call.name} has changed"
@@ -408,7 +398,7 @@ class Guard:
         if len(self._entries) >= MOST_CALLERS:
             self._forget_entries()
         generation = self.generation
-        caller = self._caller_of(principal)
+        caller = self.caller_of(principal)
         key = self.policy.class_key(caller)
         caller_class = self._classes.setdefault(key, CallerClass(key, caller))
         found = self._entries[principal] = CallerEntry(caller, caller_class)
@@ -436,7 +426,7 @@ class Guard:
     def _decision(self, entry: CallerEntry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, CallTarget.of_call(call))
         limit_of = _own_limit if self.leasing is None else partial(_leased_limit, self.leasing)
-        limits = tuple(limit_of(self._rates, entry.caller, about, rate) for about, rate in decision.rates)
+        limits = tuple(limit_of(self.rates, entry.caller, about, rate) for about, rate in decision.rates)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
             reserve = None

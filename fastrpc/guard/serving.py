@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from copy import copy
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from threading import Lock
@@ -18,7 +19,7 @@ from threading import Lock
 from fastrpc import diagnostics
 from fastrpc._core.rate_limiter import RateTable
 from fastrpc.callers import OF_DASHBOARD, Caller, owner_of
-from fastrpc.errors import UsageError, suggestion
+from fastrpc.errors import Reworded, UsageError, suggestion
 from fastrpc.guard.approvals.gates import Gates
 from fastrpc.guard.approvals.retention import ApprovalRetention
 from fastrpc.guard.callers import claims
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from fastrpc.guard.audit.calls import CallAudit
     from fastrpc.guard.budgets.file import BudgetFile
     from fastrpc.guard.callers.directory import TokenDirectory
-    from fastrpc.guard.leases.leasing import Leasing
     from fastrpc.server import Server
     from fastrpc.storage.database import Database
     from fastrpc.transports.http.issuers import PrincipalOf
@@ -139,12 +139,17 @@ class GuardedServing:
 
             return Approvals(server.name, database.open, noted_by(audit.approval if audit else None))
 
+        leasing = None
+        if self._leases:
+            from fastrpc.guard.leases.leasing import Leasing
+
+            leasing = Leasing(database.open)
         guard = self.guard = Guard(
             policy,
             callers.of,
             approve=lambda asked: approvals()(asked),
             rates=self.rates,
-            leasing=leasing_from(database) if self._leases else None,
+            leasing=leasing,
             on_refusal=None if audit is None else audit.refused,
             is_recorded=audit is not None,
             durable=None if audit is None else audit.durable,
@@ -220,30 +225,23 @@ def checked_policy(config: GuardConfig, server: Server) -> tuple[Policy, list[st
     return policy, warnings
 
 
+@dataclass(eq=False)
 class PolicyFile:
     """The file of a policy, in a process that serves. `stamp`: that of the file when the guard's policy was
     read. `on_change` is called with a changed configuration."""
 
-    def __init__(
-        self,
-        path: str,
-        stamp: Stamp,
-        guard: Guard,
-        server: Server,
-        on_change: Callable[[GuardConfig], object],
-    ) -> None:
-        self._path = path
-        self._guard = guard
-        self._server = server
-        self._on_change = on_change
-        self._stamp = stamp
+    path: str
+    stamp: Stamp
+    guard: Guard
+    server: Server
+    on_change: Callable[[GuardConfig], object]
 
     def begin(self, config: GuardConfig) -> None:
         """Use the file's policy at the time when this process begins to serve. If the file has changed since
         `config` was read and is invalid, allow nothing until it is valid: this process does not know which
         policy the server's other workers have."""
         self._use_file(
-            "nothing is allowed until it is right", lambda: self._guard.use(Policy(closed(config), {}))
+            "nothing is allowed until it is right", lambda: self.guard.use(Policy(closed(config), {}))
         )
 
     def poll(self) -> None:
@@ -252,22 +250,22 @@ class PolicyFile:
 
     def _use_file(self, otherwise: str, on_mistake: Callable[[], object] | None = None) -> None:
         """Use the policy of a changed file. If the file is invalid, log that with the consequence."""
-        stamp = stamp_of(self._path)
-        if stamp == self._stamp:
+        stamp = stamp_of(self.path)
+        if stamp == self.stamp:
             return
-        self._stamp = stamp
+        self.stamp = stamp
         try:
-            config = policy_file.read(self._path)
-            policy = policy_for(config, self._server)
-            count_budgets(self._guard, self._server, config)
+            config = policy_file.read(self.path)
+            policy = policy_for(config, self.server)
+            count_budgets(self.guard, self.server, config)
         except UsageError as error:
             diagnostics.write("error", f"{error}; {otherwise}")
             if on_mistake is not None:
                 on_mistake()
             return
-        self._guard.use(policy)
-        self._on_change(config)
-        diagnostics.write("info", f"{self._path}: the policy {policy.version} holds now")
+        self.guard.use(policy)
+        self.on_change(config)
+        diagnostics.write("info", f"{self.path}: the policy {policy.version} holds now")
 
 
 def closed(config: GuardConfig) -> GuardConfig:
@@ -342,17 +340,8 @@ def tokens_of(database: GuardDatabase) -> TokenDirectory:
     from fastrpc.guard.callers.directory import TokenDirectory
     from fastrpc.storage import StorageError
 
-    try:
+    with Reworded(StorageError, UsageError):
         return TokenDirectory(database.open())
-    except StorageError as error:
-        raise UsageError(str(error)) from None
-
-
-def leasing_from(database: GuardDatabase) -> Leasing:
-    """Return what leases rates and budgets from a database."""
-    from fastrpc.guard.leases.leasing import Leasing
-
-    return Leasing(database.open)
 
 
 def audit_for(config: GuardConfig) -> CallAudit | None:

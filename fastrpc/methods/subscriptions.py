@@ -133,7 +133,11 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
     changes = dispatcher.changes
     if len(changes.listening) >= dispatcher.runtime.calls.limit:
         raise Overloaded(f"Server busy: {len(changes.listening)} streams are open")
-    _check_watched(dispatcher, uris)
+    if dispatcher.runtime.filters.is_filtered:
+        from fastrpc.methods.resources import check_watched
+
+        for uri in sorted(uris):
+            check_watched(dispatcher.runtime, dispatcher.principal, uri, STATELESS)
     quota = _quota_for(dispatcher, request, uris | frozenset(wanted.get("taskIds", ())))
     send_changes(changes)  # earlier changes do not concern this stream
     honoured = _honoured(dispatcher.runtime, wanted)
@@ -154,15 +158,6 @@ def listen(dispatcher: Dispatcher, request: Request) -> None:
         dispatcher.runtime.upstreams.watch(uri, request.client_capabilities)
     # Changes may come from any thread while no message arrives: only a loop sends them in time.
     dispatcher.outbound.begin_loop()
-
-
-def _check_watched(dispatcher: Dispatcher, uris: frozenset[str]) -> None:
-    """Raise what a guard refuses with to notify of changes at one of these URIs."""
-    if dispatcher.runtime.filters.is_filtered:
-        from fastrpc.methods.resources import check_watched
-
-        for uri in sorted(uris):
-            check_watched(dispatcher.runtime, dispatcher.principal, uri, STATELESS)
 
 
 def end(changes: ChangeNotifications, request: Request) -> None:

@@ -7,7 +7,7 @@ that refer to themselves keep a reference into ``$defs``.
 
 from __future__ import annotations
 
-from fastrpc.errors import DefinitionError
+from fastrpc.errors import DefinitionError, Reworded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,11 +96,9 @@ def operations_of(document: Mapping[str, Any]) -> list[Operation]:
 
 
 def _validated(document: Any) -> dict[str, Any]:
-    try:
+    with Reworded(ImportError, ImportError, "", "; install fastrpc-mcp[openapi]"):
         from openapi_pydantic import parse_obj
         from pydantic import ValidationError
-    except ImportError as error:
-        raise ImportError(f"{error}; install fastrpc-mcp[openapi]") from None
     if not isinstance(document, dict):
         raise DefinitionError(f"openapi: expected a dict, got {type(document).__name__}")
     version = document.get("openapi")

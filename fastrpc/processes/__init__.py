@@ -157,9 +157,8 @@ class Process:
         self._after(grace_seconds + STUBBORN_SECONDS, self._give_up)
 
     async def terminate(self, grace_seconds: float = GRACE_SECONDS) -> bool:
-        """End the program and all its descendants; return whether all have ended. That is False only for
-        processes that the system cannot end or this process may not signal, and if all supervisors were
-        killed."""
+        """End the program and all its descendants; return whether all have ended: False only for processes
+        that the system cannot end or this one may not signal, and without any supervisor."""
         self.terminate_soon(grace_seconds)
         if not self.gone:
             waiting = asyncio.ensure_future(self.wait_gone())
@@ -195,7 +194,10 @@ class Process:
                 self._all_ended(killed)
             else:
                 self._set_children(report, alive, listed)
-            self._program_ended()
+            self._read_rest()
+            self._watch_pipe()
+            if not self._settle():
+                self._after(DRAIN_SECONDS, self._drained)
         elif kind == reapers.GONE:
             self._all_ended(killed)
             self._settle()
@@ -211,7 +213,10 @@ class Process:
             _resolve(self._listed)
             self._listed = None
         elif kind == reapers.FAILED:
-            self.error = _start_error(self.command, self.cwd, code, flag)
+            what = f"The program {self.command[0]} cannot be started"
+            if flag:
+                what = f"The working directory {self.cwd or os.getcwd()} cannot be entered"
+            self.error = ProgramError(f"{what}: {os.strerror(code)}.")
             self._all_ended(0)
             self._finish()
 
@@ -266,12 +271,6 @@ class Process:
 
     # --- the end of the program and of its output -----------------------------------------------------
 
-    def _program_ended(self) -> None:
-        self._read_rest()
-        self._watch_pipe()
-        if not self._settle():
-            self._after(DRAIN_SECONDS, self._drained)
-
     def _settle(self) -> bool:
         """Finish once the program has ended and no more output can come. Return whether it has finished."""
         if self.ended and (self._pipe < 0 or self._sealed) and (self.gone or not self._terminating):
@@ -311,11 +310,6 @@ class Process:
             self.terminate_soon(GRACE_SECONDS)
 
     # --- output ---------------------------------------------------------------------------------------
-
-    def _attach_pipe(self, descriptor: int) -> None:
-        os.set_blocking(descriptor, False)  # this end of the pipe belongs to this process alone
-        self._pipe = descriptor
-        self._after(WATCH_SECONDS, self._watch_pipe)
 
     def _watch_pipe(self) -> None:
         if self._pipe >= 0 and not self._watched:
@@ -444,7 +438,9 @@ async def start(
     reaper, reading = _handed_over(payload, counts, stdin, script, flags)
     process = Process(command, cwd, Output() if output is None else output, on_output, reaper)
     reaper.watcher = process
-    process._attach_pipe(reading)
+    os.set_blocking(reading, False)  # this end of the pipe belongs to this process alone
+    process._pipe = reading
+    process._after(WATCH_SECONDS, process._watch_pipe)
     if timeout_ms is not None:
         process._after(timeout_ms / 1000, process._expire)
     if not confirmed:
@@ -518,13 +514,6 @@ def _handed_over(
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def _start_error(command: Sequence[str], cwd: str | None, number: int, in_folder: int) -> ProgramError:
-    reason = os.strerror(number)
-    if in_folder:
-        return ProgramError(f"The working directory {cwd or os.getcwd()} cannot be entered: {reason}.")
-    return ProgramError(f"The program {command[0]} cannot be started: {reason}.")
 
 
 async def close(grace_seconds: float = 0.3) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,15 +39,15 @@ def end_writers(pipe: int, age_seconds: float) -> None:
         sessions |= {session for pid, session in young if pid in writers}
         ended = [pid for pid, session in young if pid in writers or session in sessions]
         for pid in ended:
-            _kill(pid)
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         if not ended:
             return
         time.sleep(0.001)
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """The living processes, except this one, its children, and those of its session: pid, session, and start
-    in clock ticks since boot."""
+    """Living processes but this one, its children and session: pid, session, start in ticks since boot."""
     own, own_session = os.getpid(), os.getsid(0)
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -63,18 +64,9 @@ def _processes() -> Iterator[tuple[int, int, int]]:
 
 def _writes_to(pid: int, pipe: str) -> bool:
     folder = f"/proc/{pid}/fd"
-    try:
+    with suppress(OSError):  # another user's process, or ended
         for name in os.listdir(folder):
             path = f"{folder}/{name}"
             if os.readlink(path) == pipe and os.lstat(path).st_mode & 0o200:  # how it is opened
                 return True
-    except OSError:  # another user's process, or ended
-        pass
     return False
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        pass

@@ -25,11 +25,6 @@ COPY = 512 * 1024
 CONTINUATION = bytes(range(0x80, 0xC0))
 
 
-def count_characters(data: bytes) -> int:
-    """Return the number of characters in UTF-8 text; approximate for other bytes."""
-    return len(data) if data.isascii() else len(data.translate(None, CONTINUATION))
-
-
 class OutputFile:
     """A file of bounded size. While it is written, its second half is a ring buffer.
 
@@ -105,7 +100,10 @@ class OutputFile:
                     start += len(piece)
                     yield
             os.replace(beside, self.path)
-            _close_on_a_thread(self.descriptor)
+            import threading
+
+            # On another thread: freeing a large unlinked file takes 0.1 s.
+            threading.Thread(target=os.close, args=(self.descriptor,), daemon=True).start()
             self.descriptor = -1
             self._straight = self.first + len(note)
         except BaseException:
@@ -119,13 +117,6 @@ class OutputFile:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
-
-
-def _close_on_a_thread(descriptor: int) -> None:
-    """Close the last descriptor of a large unlinked file on another thread: freeing it takes 0.1 s."""
-    import threading
-
-    threading.Thread(target=os.close, args=(descriptor,), daemon=True).start()
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -162,31 +153,28 @@ class Output:
         if self._tail is None:
             self._head += data
             if self.total > self._head_limit + self._tail_limit:
-                self._overflow()
+                if self.file is None:
+                    self.keep_file()
+                self._tail = self._head[self._head_limit :]
+                del self._head[self._head_limit :]
+                self._trim()
             return
         self._tail += data
         if len(self._tail) > self._tail_limit + SLACK:
             self._trim()
-
-    def _overflow(self) -> None:
-        if self.file is None:
-            self.keep_file()
-        self._tail = self._head[self._head_limit :]
-        del self._head[self._head_limit :]
-        self._trim()
 
     def _trim(self) -> None:
         assert self._tail is not None
         excess = len(self._tail) - self._tail_limit
         if excess > 0:
             gone = bytes(self._tail[:excess])
-            self.dropped_characters += count_characters(gone)
+            beginnings = gone if gone.isascii() else gone.translate(None, CONTINUATION)
+            self.dropped_characters += len(beginnings)  # of UTF-8; of other bytes about as many
             self.dropped_lines += gone.count(b"\n")
             del self._tail[:excess]
 
     def keep_file(self) -> OutputFile | None:
-        """Open the file now, and write all output so far to it; return None, and set `file_error`, if that
-        fails.
+        """Open the file now, and write all output so far to it. None, and `file_error` set, if that fails.
 
         Works only while memory holds everything; later the file exists already, or never will.
         """

@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import time
+from contextlib import suppress
 
 from fastrpc.errors import ToolError
 from fastrpc.processes.output import write_all
@@ -63,8 +64,7 @@ _ending: list[int] = []  # reapers that are ending and not waited for yet
 
 
 class ProgramError(ToolError):
-    """A program cannot be started, or its reaper was lost. A tool need not catch it: the message is for the
-    model."""
+    """A program cannot be started, or its reaper was lost. The message is for the model."""
 
 
 class ReaperLostError(ProgramError):
@@ -72,8 +72,7 @@ class ReaperLostError(ProgramError):
 
 
 class Reaper:
-    """One reaper, and the socket to it. `pid` is that of its guardian, if it has one; both are in the
-    guardian's process group."""
+    """One reaper, and the socket to it. `pid`: of its guardian, if any, in whose process group both are."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -85,7 +84,11 @@ class Reaper:
         self._reaped = False
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self.pid = _spawn_reaper(theirs.fileno())
+            actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)]
+            if theirs.fileno() == 3:  # dup2 to itself would leave it close-on-exec
+                theirs.set_inheritable(True)
+                actions = []
+            self.pid = os.posix_spawn(REAPER, ["fastrpc-reaper"], {}, file_actions=actions, setsigmask=())
         except OSError as error:
             ours.close()
             raise ProgramError(f"The supervisor {REAPER} cannot be started: {error.strerror}") from None
@@ -133,10 +136,8 @@ class Reaper:
 
     def wake_up(self) -> None:
         """Send SIGCONT: a stopped reaper could not end its processes."""
-        try:
+        with suppress(OSError):
             os.killpg(self.pid, signal.SIGCONT)
-        except OSError:
-            pass
 
     def read_reports(self) -> None:
         """Pass on the reports that have arrived; does not block."""
@@ -214,22 +215,12 @@ class Reaper:
                 self.loop.call_later(0.02, _reap_zombies_in, self.loop)
 
 
-def _spawn_reaper(descriptor: int) -> int:
-    actions = [(os.POSIX_SPAWN_DUP2, descriptor, 3)]
-    if descriptor == 3:  # dup2 to itself would leave it close-on-exec
-        os.set_inheritable(descriptor, True)
-        actions = []
-    return os.posix_spawn(REAPER, ["fastrpc-reaper"], {}, file_actions=actions, setsigmask=())
-
-
 def reap_zombies() -> None:
     """Wait for the reapers that have ended, so that no zombie remains."""
     for pid in _ending[:]:
-        try:
+        with suppress(OSError):  # another waiter has reaped them
             if os.waitpid(pid, os.WNOHANG)[0] == 0:
                 continue
-        except OSError:
-            pass  # another waiter has reaped them
         _ending.remove(pid)
 
 
@@ -249,8 +240,7 @@ def _trim_idle() -> None:
 
 
 def _forget() -> None:
-    """Close the sockets: in a forked child, since the reapers belong to the parent, and at the end of the
-    process, whose reapers end then."""
+    """Close the sockets: in a forked child, whose parent has the reapers, and at the end, to end them."""
     for reaper in (*idle, *busy):
         if reaper.socket is not None:
             reaper.socket.close()

@@ -62,8 +62,7 @@ def change_between(before: CommonState, after: CommonState) -> SessionChange:
 
 
 def make_change(session: SessionState, change: SessionChange) -> None:
-    """Change what a process has of a session, and share nothing. Raises ProtocolError if there is no memory
-    for it."""
+    """Change what a process has of a session, and share nothing. Raises ProtocolError for lack of memory."""
     on_change, session.on_change = session.on_change, None
     try:
         if change.log_level is not None:

@@ -20,6 +20,7 @@ Where a rule is (files of this package by their names, others from `fastrpc/` on
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from time import monotonic, time
 
 from fastrpc import diagnostics
@@ -223,10 +224,8 @@ class UpstreamServer:
         return True
 
     async def _connect_and_resume(self) -> None:
-        try:
+        with suppress(FastrpcError):  # logged, and kept in `failure` for later requests
             await self._running()
-        except FastrpcError:
-            pass  # logged, and kept in `failure` for later requests
         deferred, self._deferred = self._deferred, []
         for request in deferred:
             request.resume()
@@ -311,7 +310,11 @@ class UpstreamServer:
     async def _start(self) -> UpstreamClient:
         client: UpstreamClient | None = None
         try:
-            client = self.target.connect(self, self._initialize_params())
+            capabilities = {name: self._capabilities[name] for name in PASSED if name in self._capabilities}
+            if "roots" in self._capabilities:
+                capabilities["roots"] = {}  # without listChanged: changes of roots are not forwarded
+            info = {"name": self._server.name, "version": self._server.version}
+            client = self.target.connect(self, {"capabilities": capabilities, "clientInfo": info})
             limit = self._start_seconds + self.target.login_seconds
             on_slow = self.on_slow if self.failure is None else None
             await in_time(self._initialize(client), limit, lambda: client.session.awaited, on_slow)
@@ -371,14 +374,6 @@ class UpstreamServer:
         if not isinstance(error, FastrpcError | ValueError):
             return f"invalid response: {error!r:.200}"
         return str(error) or type(error).__name__
-
-    def _initialize_params(self) -> dict[str, Any]:
-        """Return the proxy's `clientInfo`, and the capabilities that it declares for its client."""
-        capabilities = {name: self._capabilities[name] for name in PASSED if name in self._capabilities}
-        if "roots" in self._capabilities:
-            capabilities["roots"] = {}  # without listChanged: changes of roots are not forwarded
-        info = {"name": self._server.name, "version": self._server.version}
-        return {"capabilities": capabilities, "clientInfo": info}
 
     async def _initialize(self, client: UpstreamClient) -> None:
         found = await client.initialize()

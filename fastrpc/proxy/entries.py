@@ -18,7 +18,7 @@ from fastrpc.definitions.handler import Handler
 from fastrpc.definitions.prompt import Prompt
 from fastrpc.definitions.resource import Resource, ResourceTemplate
 from fastrpc.definitions.tool import Tool
-from fastrpc.errors import InvalidAnswer, ToolError
+from fastrpc.errors import InvalidAnswer, Reworded, ToolError
 from fastrpc.protocol.uri_template import Template
 from fastrpc.protocol.versions import SESSION_VERSIONS, known
 from fastrpc.proxy.hop import carried_meta, others_of, rest_of, with_carried_meta
@@ -106,10 +106,8 @@ _PROMPT = (*_ENTRY, "arguments")
 
 def _read(kind: Callable[[dict[str, Any]], Read], result: dict[str, Any]) -> Read:
     """Return a result as a client reads it. Raises ToolError if that cannot be read."""
-    try:
+    with Reworded(InvalidAnswer, ToolError, "the upstream server's answer is invalid: "):
         return kind(result)
-    except InvalidAnswer as error:
-        raise ToolError(f"the upstream server's answer is invalid: {error}") from None
 
 
 def contents_of(result: dict[str, Any]) -> Received:
@@ -322,8 +320,7 @@ class PassedInputRequest(InputRequest["dict[str, Any]"]):
 
 
 async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of the client of a call for a request of the upstream. Raises ToolError and
-    ProtocolError."""
+    """Return the result of a call's client for a request of the upstream. Raises ToolError, ProtocolError."""
     if method not in INPUT_REQUESTS:
         raise ToolError(f"{method}: the proxy does not support this input request")
     found: dict[str, Any] = (await context.ask(**{"": PassedInputRequest(method, params)}))[""]

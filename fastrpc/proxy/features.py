@@ -6,6 +6,8 @@ not changed stay the same objects. `lists` reads one list, `entries` makes the e
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc import diagnostics
 from fastrpc.definitions.completion import key_of
 from fastrpc.definitions.prompt import Prompt
@@ -29,8 +31,7 @@ LISTS: dict[str, tuple[str, str, str, Any]] = {
     "templates": ("resources/templates/list", "resourceTemplates", "uriTemplate", PassedTemplate),
     "prompts": ("prompts/list", "prompts", "name", PassedPrompt),
 }
-"""For each registry: its list method, the result member with the entries, the member that is the key, and the
-entry class."""
+"""For each registry: its list method, the result's member with the entries, their key, and class."""
 CAPABILITY = {"templates": "resources"}
 CHANGES = {
     "notifications/tools/list_changed": ("tools",),
@@ -39,25 +40,20 @@ CHANGES = {
 }
 
 
+@dataclass(eq=False)
 class UpstreamFeatures:
     """The features of the server at `target` in `registries`. `upstream` makes the calls of the entries;
     `seconds`: the time limit of a list; `spawn` runs a coroutine as a task."""
 
-    def __init__(
-        self,
-        registries: Registries,
-        upstream: Upstream,
-        target: UpstreamTarget,
-        seconds: float,
-        spawn: Callable[[Any], object],
-    ) -> None:
-        self.seconds = seconds
-        self.is_listed = False
-        """Whether the features are in the registries, though the server may have ended since."""
-        self._registries = registries
-        self._upstream = upstream
-        self._target = target
-        self._spawn = spawn
+    registries: Registries
+    upstream: Upstream
+    target: UpstreamTarget
+    seconds: float
+    spawn: Callable[[Any], object]
+    is_listed: bool = False
+    """Whether the features are in the registries, though the server may have ended since."""
+
+    def __post_init__(self) -> None:
         self._client: UpstreamClient | None = None
         self._raw: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in (*LISTS, "completions")}
         self._listing: dict[str, bool] = {}  # registries being listed again; True: has changed since
@@ -91,7 +87,7 @@ class UpstreamFeatures:
         listed = await read_list(
             client, method, member, key, self.seconds, is_needed=is_needed, log=self._left_out
         )
-        self._replace(name, listed, lambda raw: make(self._upstream, raw))
+        self._replace(name, listed, lambda raw: make(self.upstream, raw))
 
     def list_all_again(self) -> None:
         """List everything again: notifications may have been missed while the stream was broken."""
@@ -111,7 +107,7 @@ class UpstreamFeatures:
         is_running = name in self._listing
         self._listing[name] = True
         if not is_running:
-            self._spawn(self._follow(name))
+            self.spawn(self._follow(name))
 
     async def _follow(self, name: str) -> None:
         """Update a registry after a change notification, and again if another one arrives meanwhile."""
@@ -128,26 +124,26 @@ class UpstreamFeatures:
             del self._listing[name]
 
     def _left_out(self, text: str) -> None:
-        self._log.write(f"the upstream server ({self._target.shown}): {text}")
+        self._log.write(f"the upstream server ({self.target.shown}): {text}")
 
     def _complete(self, offered: bool) -> None:
         """Register a completion for each prompt argument and each template variable."""
         wanted: dict[str, dict[str, Any]] = {}
-        registries = self._registries
+        registries = self.registries
         for entry in (*registries.prompts, *registries.templates) if offered else ():
             kind, member = ("prompt", "name") if isinstance(entry, Prompt) else ("resource", "uri")
             for parameter in entry.signature.parameters:
                 reference = {"type": f"ref/{kind}", member: entry.key}
                 wanted[key_of(entry.key, parameter.name)] = {"ref": reference, "argument": parameter.name}
         self._replace(
-            "completions", wanted, lambda raw: PassedCompletion(self._upstream, raw["ref"], raw["argument"])
+            "completions", wanted, lambda raw: PassedCompletion(self.upstream, raw["ref"], raw["argument"])
         )
 
     def _replace(
         self, name: str, listed: dict[str, dict[str, Any]], make: Callable[[dict[str, Any]], Any]
     ) -> None:
         """Replace the entries of a registry that have changed."""
-        registry: Registry[Any] = getattr(self._registries, name)
+        registry: Registry[Any] = getattr(self.registries, name)
         former = self._raw[name]
         gone = [key for key, raw in former.items() if listed.get(key) != raw]
         new = []

@@ -7,7 +7,7 @@ and the request is sent again with the client's answers, until the result is com
 from __future__ import annotations
 
 from fastrpc.client.results import input_requests_of
-from fastrpc.errors import InvalidAnswer, MissingRequiredClientCapability, ToolError
+from fastrpc.errors import InvalidAnswer, MissingRequiredClientCapability, Reworded, ToolError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.proxy.entries import INPUT_REQUESTS, PassedInputRequest
 from fastrpc.proxy.requests import UpstreamError
@@ -72,10 +72,8 @@ async def _round(number: int, send: Send, params: dict[str, Any], context: Conte
 async def _input_responses(number: int, found: dict[str, Any], context: Context) -> dict[str, Any]:
     """Forward the upstream's input requests to the client of the call, by keys that include the number of the
     round, since later rounds may use a key again; return the next round's params."""
-    try:
+    with Reworded(InvalidAnswer, ToolError):
         requests = input_requests_of("the upstream server's answer", found) or {}
-    except InvalidAnswer as error:
-        raise ToolError(str(error)) from None
     input_requests, names = {}, {}
     for key, request in requests.items():
         if request["method"] not in INPUT_REQUESTS:

@@ -6,9 +6,11 @@ connection when it is needed; the modules for HTTP are imported then.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc.client.stdio import HeardProcess, Stdio
 from fastrpc.client.targets import SCHEMES
-from fastrpc.errors import ConnectionLost, DefinitionError
+from fastrpc.errors import ConnectionLost, DefinitionError, Reworded
 from fastrpc.protocol.versions import LATEST_SESSION_VERSION, VERSIONS
 from fastrpc.proxy.upstream import UpstreamClient
 
@@ -24,32 +26,23 @@ if TYPE_CHECKING:
 COMMAND_OPTIONS = ("cwd", "env")
 
 
+@dataclass(eq=False)
 class UpstreamTarget:
     """The address of an upstream server. `name`: the proxy's by default, that of the command, or the host;
     `shown`: the server's name in messages. `starts`: whether the proxy starts the server, which then does not
     become available again by itself, and gets calls as bytes: its session over pipes has one version.
     `login_seconds`: how long a person may take to log in, if one has to; else 0."""
 
-    def __init__(
-        self,
-        name: str,
-        shown: str,
-        new_transport: Callable[[str], ConnectionTransport],
-        version: str | None,
-        *,
-        starts: bool,
-        login_seconds: float = 0.0,
-    ) -> None:
-        self.name = name
-        self.shown = shown
-        self.starts = starts
-        self.login_seconds = login_seconds
-        self._new_transport = new_transport
-        self._version = version
+    name: str
+    shown: str
+    new_transport: Callable[[str], ConnectionTransport]
+    version: str | None
+    starts: bool
+    login_seconds: float = 0.0
 
     def connect(self, owner: Owner, initialize_params: dict[str, Any]) -> UpstreamClient:
         """Return a new connection, which is not open yet."""
-        return UpstreamClient(owner, initialize_params, self._new_transport(self.shown), self._version)
+        return UpstreamClient(owner, initialize_params, self.new_transport(self.shown), self.version)
 
 
 def target_of(where: list[str] | str, options: dict[str, Any]) -> UpstreamTarget:
@@ -82,10 +75,8 @@ def _remote_target(url: str, options: dict[str, Any]) -> UpstreamTarget:
     if version is not None and version not in VERSIONS:
         known = ", ".join(VERSIONS)
         raise DefinitionError(f"proxy: protocol_version={version!r:.40}: expected one of {known}")
-    try:
+    with Reworded((ValueError, ImportError), DefinitionError, "proxy: "):
         remote = Remote(url, **_taken(Remote.OPTIONS, options))
-    except (ValueError, ImportError) as error:
-        raise DefinitionError(f"proxy: {error}") from None
 
     def new_transport(shown: str) -> ConnectionTransport:
         from fastrpc.client.http.transport import Http
@@ -102,8 +93,7 @@ def _taken(names: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 
 class ChildTransport(Stdio):
-    """The transport to a child process with a complete environment. Its errors do not name the server: those
-    of the proxy do."""
+    """The transport to a child process with a complete environment. The proxy's errors name the server."""
 
     def __init__(self, shown: str, command: list[str], **options: Any) -> None:
         super().__init__(command, **options)

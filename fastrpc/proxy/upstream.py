@@ -130,7 +130,9 @@ class UpstreamClient:
             raise translated(error) from None
         self.transport.on_gap = self.owner.relist
         found = self.session.info
-        found["capabilities"] = _capabilities_of(found.get("capabilities"))
+        declared = found.get("capabilities")  # what is no object there says only that it has one
+        items = declared.items() if isinstance(declared, dict) else ()
+        found["capabilities"] = {name: each if isinstance(each, dict) else {} for name, each in items}
         if self.stateless:
             meta = found.get("_meta")
             found["serverInfo"] = meta.get(SERVER_KEY) if isinstance(meta, dict) else None
@@ -377,12 +379,6 @@ class _Changes(Listening):
 
     def missed(self) -> None:
         self._owner.relist()
-
-
-def _capabilities_of(found: Any) -> dict[str, dict[str, Any]]:
-    """Return a server's capabilities. What is no object there says no more than that it has one."""
-    declared = found.items() if isinstance(found, dict) else ()
-    return {name: value if isinstance(value, dict) else {} for name, value in declared}
 
 
 def translated(error: ClientError) -> FastrpcError:

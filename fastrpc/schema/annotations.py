@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.errors import DefinitionError
+from fastrpc.errors import DefinitionError, Reworded
 from fastrpc.schema.converters import (
     ANY,
     NULL,
@@ -78,7 +78,9 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__
         elif type(annotation).__name__ == "TypeAliasType":
-            annotation = _value_of_alias(annotation)
+            said = f"{annotation.__name__!r} names something undefined ("
+            with Reworded(NameError, UnresolvedName, said, ")"):
+                annotation = annotation.__value__  # evaluated here, on first access
         elif is_union(annotation):
             members = [member for member in annotation.__args__ if member is not type(None)]
             if len(members) == len(annotation.__args__):
@@ -96,16 +98,8 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
     return peeled
 
 
-def _value_of_alias(alias: Any) -> Any:
-    try:
-        return alias.__value__  # evaluated here, on first access
-    except NameError as error:
-        raise UnresolvedName(f"{alias.__name__!r} names something undefined ({error})") from None
-
-
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
-    """Sort the metadata of ``Annotated``: the last string is the description, unless msgspec's or pydantic's
-    has one, at any position."""
+    """Sort the metadata of ``Annotated``. The last string describes, unless msgspec or pydantic does so."""
     kept = []
     text = None
     for item in metadata:
@@ -141,16 +135,14 @@ def alias_of(field: Any) -> str | None:
 
 
 def shows_more(field: Any) -> bool:
-    """Whether an item is pydantic's ``Field``, and has members for the schema besides a description and
-    constraints."""
+    """Whether an item is pydantic's ``Field`` and says more than a description and constraints."""
     return type(field).__module__ == "pydantic.fields" and any(
         getattr(field, name, None) is not None for name in _FIELD_MEMBERS
     )
 
 
 def resolve(text: str, namespace: Mapping[str, Any]) -> Any:
-    """Evaluate a string annotation in the namespace of its function. Raises `UnresolvedName` and
-    `DefinitionError`."""
+    """Evaluate an annotation in its function's namespace. Raises `UnresolvedName` and `DefinitionError`."""
     if text in namespace:
         return namespace[text]
     if text in _BUILTIN_NAMES:

@@ -39,7 +39,9 @@ def order_choices(schemas: Any, annotation: Any) -> None:
                 key = _without_order(choices)
                 if key in flags and key not in orders:
                     del each["enum"]
-                    each.update(_combinations_of(flags[key]))
+                    each["type"] = "integer"
+                    if not issubclass(flags[key], int):  # an ``IntFlag`` keeps other bits, too
+                        each |= {"minimum": 0, "maximum": reduce(or_, values_of(flags[key].__members__), 0)}
                 else:
                     each["enum"] = orders.get(key, choices)
             waiting += each.values()
@@ -47,20 +49,12 @@ def order_choices(schemas: Any, annotation: Any) -> None:
             waiting += each
 
 
-def _combinations_of(kind: type[Flag]) -> dict[str, Any]:
-    """The schema of all combinations of flags; an ``IntFlag`` keeps other bits, too."""
-    if issubclass(kind, int):
-        return {"type": "integer"}
-    return {"type": "integer", "minimum": 0, "maximum": reduce(or_, values_of(kind.__members__), 0)}
-
-
 def _without_order(choices: list[Any]) -> frozenset[Any]:
     return frozenset((type(choice), repr(choice)) for choice in choices)  # 1 and True are two choices
 
 
 def _choices_in(annotation: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """Yield each enum and ``Literal`` in a type, and in the members of records, as far as they are defined,
-    with its choices."""
+    """Yield each enum and ``Literal`` in a type, and in members of records, with its choices."""
     for each in types_in(annotation, RECORDS):
         members = getattr(each, "__members__", None)
         if is_literal(each):

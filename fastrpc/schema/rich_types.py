@@ -71,7 +71,8 @@ def rich_converter(
     annotation = _whole(peeled, namespace)
     if _is_pydantic(annotation):
         return PydanticConverter(annotation, output, explicit_nulls, aliases)
-    if _has_pydantic_members(annotation):
+    # A member of a record that both read may be pydantic's, or say something for it alone: a constraint, …
+    if "pydantic" in sys.modules and any(map(_is_pydantic, types_in(annotation, READ_BY_BOTH))):
         try:
             return PydanticConverter(annotation, output, explicit_nulls, aliases)
         except NotForPydantic:
@@ -135,21 +136,11 @@ def _is_pydantic(annotation: Any) -> bool:
     return any(_is_pydantic(argument) for argument in getattr(annotation, "__args__", ()))
 
 
-def _has_pydantic_members(annotation: Any) -> bool:
-    """Whether a member of a dataclass, a TypedDict or a named tuple, which msgspec and pydantic both read,
-    says something that pydantic alone understands: constraints, a description, an alias; or is a class of
-    pydantic's."""
-    if "pydantic" not in sys.modules:
-        return False
-    return any(map(_is_pydantic, types_in(annotation, READ_BY_BOTH)))
-
-
 # ---------------------------------------------------------------------------------------- msgspec
 
 
 def _key_choices(annotation: Any) -> list[str]:
-    """Return the keys that a dict may have, if its type says which: ``dict[Literal["a", "b"], int]``, or an
-    enum of texts."""
+    """Return the keys that a dict's type allows: ``dict[Literal["a", "b"], int]``, an enum."""
     if getattr(annotation, "__origin__", None) is not dict:
         return []
     keys = annotation.__args__[0]
@@ -240,8 +231,7 @@ class MsgspecConverter(Converter):
 
 
 def _with_integers(value: Any) -> Any:
-    """Return a value with integers in place of floats without a fraction: msgspec refuses ``1.0`` for a
-    choice of integers."""
+    """Return a value with integers for floats like ``1.0``, which msgspec refuses for a choice."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):

@@ -23,6 +23,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from fastrpc import forks
+from fastrpc.errors import Reworded
 from fastrpc.storage import sqlite
 from fastrpc.storage.errors import (
     CommitUnknown,
@@ -60,7 +61,13 @@ class Database:
 
     def __init__(self, url: str = "", kind: DatabaseKind = GUARD) -> None:
         self.kind = kind
-        self._place = place_of(url, kind)
+        self._place = place = place_of(url, kind)
+        self.shown = place.shown
+        """The URL without its secrets."""
+        self.url: URL = place.url
+        """The whole URL, with its secrets: the same for all kinds in one database."""
+        self.path = place.path
+        """SQLite's file, "" for another database."""
         self._file: tuple[int, int] | None = None
         self._engine = self._make_engine()
         try:
@@ -74,21 +81,6 @@ class Database:
     def __repr__(self) -> str:
         return f"Database({self.shown})"
 
-    @property
-    def shown(self) -> str:
-        """The URL without its secrets."""
-        return self._place.shown
-
-    @property
-    def url(self) -> URL:
-        """The whole URL, with its secrets: the same for all kinds in one database."""
-        return self._place.url
-
-    @property
-    def path(self) -> str:
-        """SQLite's file, "" for another database."""
-        return self._place.path
-
     def reading(self) -> AbstractContextManager[Connection]:
         """A transaction that reads. Raises StorageError."""
         return self._transaction(False)
@@ -100,8 +92,7 @@ class Database:
 
     @contextmanager
     def listening(self) -> Iterator[Any]:
-        """A separate connection to PostgreSQL, psycopg's, for LISTEN (`notifications`). Raises StorageError,
-        and psycopg's errors."""
+        """A connection of psycopg, for LISTEN. Raises StorageError, and psycopg's errors."""
         try:
             connection = self._engine.raw_connection()
         except SQLAlchemyError as error:
@@ -117,11 +108,9 @@ class Database:
     def overwrite_deleted(self) -> None:
         """Overwrite what transactions have deleted so far, which SQLite's file and log still contain.
         PostgreSQL does so by itself (VACUUM), when no transaction can see it any more."""
-        if self._place.path:
-            try:
-                sqlite.overwrite_deleted(self._place.path)
-            except sqlite3.Error as error:
-                raise DatabaseUnavailable(f"{self.kind.title}: {self._place.path}: {error}") from None
+        if self.path:
+            with Reworded(sqlite3.Error, DatabaseUnavailable, f"{self.kind.title}: {self.path}: "):
+                sqlite.overwrite_deleted(self.path)
 
     def close(self) -> None:
         """Close all connections that are not in use."""
@@ -132,9 +121,9 @@ class Database:
 
     @contextmanager
     def _transaction(self, changes: bool, kept: KeptConnection | None = None) -> Iterator[Connection]:
-        if self._place.path and self._file != self._file_there():
+        if self.path and self._file != self._file_there():
             raise DatabaseUnavailable(
-                f"{self.kind.title}: {self._place.path} was replaced while it was in use. End all that "
+                f"{self.kind.title}: {self.path} was replaced while it was in use. End all that "
                 f"use it, remove its files -wal and -shm, and start again"
             )
         is_committing = False
@@ -155,19 +144,16 @@ class Database:
 
     def _unavailable(self, error: SQLAlchemyError | sqlite3.Error) -> StorageError:
         original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-        where = self._place.path or self.shown
+        where = self.path or self.shown
         return DatabaseUnavailable(f"{self.kind.title}: {where}: {self._place.cause(original)}")
 
     def _file_there(self) -> tuple[int, int] | None:
-        try:
-            facts = os.stat(self._place.path)
-        except OSError as error:
-            raise DatabaseUnavailable(f"{self.kind.title}: {self._place.path}: {error.strerror}") from None
+        with Reworded(OSError, DatabaseUnavailable, f"{self.kind.title}: {self.path}: "):
+            facts = os.stat(self.path)
         return facts.st_dev, facts.st_ino
 
     def _forget_connections(self) -> None:
-        """In a forked child, drop the parent's connections, and replace the lock: its holder may be a thread
-        that does not exist in the child."""
+        """In a forked child, drop the parent's connections and its lock, which a thread of it may hold."""
         global _opening
         _opening = Lock()
         self._engine.dispose(close=False)
@@ -175,15 +161,15 @@ class Database:
     # --- opening ------------------------------------------------------------------------------------------
 
     def _make_engine(self) -> Engine:
-        path = self._place.path
+        path = self.path
         limits: Any = {"pool_size": POOL_SIZE, "pool_timeout": WAIT_SECONDS, "hide_parameters": True}
         if path:
             limits |= {"creator": lambda: sqlite.connect(path), "poolclass": QueuePool}
-            engine = create_engine(self._place.url, **limits)
+            engine = create_engine(self.url, **limits)
             event.listen(engine, "begin", self._begin_sqlite)
             return engine
         try:
-            engine = create_engine(self._place.url, **limits)
+            engine = create_engine(self.url, **limits)
             from fastrpc.storage.postgresql import limit_statements
         except ImportError as error:  # without psycopg, or psycopg without libpq
             reason = "" if isinstance(error, ModuleNotFoundError) else "it finds no libpq"
@@ -200,7 +186,7 @@ class Database:
 
     def _open(self) -> None:
         """Check the database, and migrate its schema. Raises StorageError."""
-        path = self._place.path
+        path = self.path
         if path:
             sqlite.prepare(path, self.kind)
             identity = self._file_there()
@@ -225,7 +211,7 @@ class Database:
         from fastrpc.storage.migrations import migrate
 
         with connection.begin():
-            if not self._place.path:
+            if not self.path:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
             self._check_revision(revision_in(connection, self.kind))
             migrate(connection, self.kind)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from contextlib import closing
+from contextlib import closing, suppress
 from time import monotonic, sleep
 from urllib.parse import quote
 
+from fastrpc.errors import Reworded
 from fastrpc.regular_files import is_trusted, look
 from fastrpc.storage.errors import DatabaseDamaged, DatabaseUnavailable
 from fastrpc.storage.kinds import DatabaseKind
@@ -34,10 +35,8 @@ def prepare(path: str, kind: DatabaseKind) -> None:
             raise _unsafe(path, kind, f"others may write to {folder}", "chmod o-w")
         if not is_trusted(facts):
             raise _unsafe(path, kind, f"{folder} belongs to another user", "name a folder of your own")
-        try:
+        with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        except FileExistsError:
-            pass
         facts = look(path)
     except OSError as error:
         raise DatabaseUnavailable(f"{kind.title}: {error.filename or path}: {error.strerror}") from None
@@ -116,18 +115,16 @@ def begin_change(connection: sqlite3.Connection, kind: DatabaseKind) -> None:
 def use_write_ahead_log(path: str, kind: DatabaseKind) -> None:
     """Switch a file to WAL permanently. Raises DatabaseUnavailable if the file system does not support it."""
     deadline = monotonic() + BUSY_SECONDS
-    try:
-        with closing(connect(path)) as connection:
-            while True:
-                try:
-                    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                    break
-                except sqlite3.OperationalError:  # another process is switching it; SQLite does not wait
-                    if monotonic() > deadline:
-                        raise
-                    sleep(0.02)
-    except sqlite3.Error as error:
-        raise DatabaseUnavailable(f"{kind.title}: {path}: {error}") from None
+    failing = Reworded(sqlite3.Error, DatabaseUnavailable, f"{kind.title}: {path}: ")
+    with failing, closing(connect(path)) as connection:
+        while True:
+            try:
+                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                break
+            except sqlite3.OperationalError:  # another process is switching it; SQLite does not wait
+                if monotonic() > deadline:
+                    raise
+                sleep(0.02)
     if mode != "wal":
         raise DatabaseUnavailable(
             f"{kind.title}: {path}: the file system has no shared memory for SQLite's log (WAL): "

@@ -143,19 +143,16 @@ class Observers:
             if self.recorder.dropped != self._dropped:
                 self._tell_dropped()
             if batch:
-                self._hand_batch(batch)
+                for function in list(self.functions):
+                    take = getattr(function, "take_batch", None)
+                    if take is not None:
+                        self._call(take, batch)
+                    else:
+                        self._call(function, list(batch.calls()))
                 self._hand_on(batch, seconds)
             return batch.count == self._batch
         finally:
             self._draining.release()
-
-    def _hand_batch(self, batch: RecordBatch) -> None:
-        for function in list(self.functions):
-            take = getattr(function, "take_batch", None)
-            if take is not None:
-                self._call(take, batch)
-            else:
-                self._call(function, list(batch.calls()))
 
     def _make_room(self) -> None:
         """Pass on a batch on the thread that serves calls: the ring is full. After a wait in vain it does not

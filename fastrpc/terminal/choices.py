@@ -1,5 +1,4 @@
-"""The questions that a person is asked, each with options to choose from. Independent of the channel; no
-I/O."""
+"""The questions that a person is asked, each with options to choose from, for any channel. No I/O."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from fastrpc.terminal.device import NoTerminal, size_of
 from fastrpc.terminal.keys import Keys
@@ -137,11 +137,9 @@ class _Dialog:
     def _on_foreground(self) -> None:
         self.terminal.enter_raw_mode()
         self._drawn = ""
-        try:
+        with suppress(OSError):  # kqueue cannot watch /dev/tty: the periodic check has to do
             self.loop.add_reader(self.terminal.descriptor, self._on_readable)
             self.watching = True
-        except OSError:  # kqueue cannot watch /dev/tty: the periodic check has to do
-            pass
 
     def _unwatch(self) -> None:
         if self.watching:

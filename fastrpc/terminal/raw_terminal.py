@@ -7,6 +7,7 @@ import select
 import signal
 import termios
 import time
+from contextlib import suppress
 from typing import Any
 
 from fastrpc.terminal.device import NoTerminal, Terminal, drop_input
@@ -25,8 +26,7 @@ class StopSignalsBlocked:
 
 
 class RawTerminal(Terminal):
-    """A terminal that is read key by key and never blocks. Raises `NoTerminal`, also if it cannot place a
-    cursor."""
+    """A terminal that is read key by key and never blocks. Raises `NoTerminal`."""
 
     def __init__(self) -> None:
         if os.environ.get("TERM", "") in ("", "dumb"):
@@ -54,13 +54,11 @@ class RawTerminal(Terminal):
         if self._mode is None:
             return
         mode, self._mode = self._mode, None
-        try:
+        with suppress(NoTerminal, termios.error):  # nothing to restore
             if self.is_foreground():
                 self._write_all(last)
                 with StopSignalsBlocked():
                     termios.tcsetattr(self.descriptor, termios.TCSANOW, mode)
-        except (NoTerminal, termios.error):
-            pass  # nothing to restore
 
     def write(self, data: bytes) -> int:
         """Write as much as the terminal accepts now; return the number of bytes."""

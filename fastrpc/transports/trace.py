@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 
 from fastrpc import diagnostics
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.redaction import masked_line
 from fastrpc.regular_files import LineFile
 
@@ -19,10 +19,8 @@ class Trace:
     """A trace in a file. Raises UsageError if it cannot be opened."""
 
     def __init__(self, path: str) -> None:
-        try:
+        with Reworded(OSError, UsageError, f"--trace: cannot write {path}: "):
             self._file = LineFile(path)
-        except OSError as error:
-            raise UsageError(f"--trace: cannot write {path}: {error.strerror}") from None
         self._path = path
         self._began = monotonic()
         self._unfinished = b""

@@ -122,7 +122,7 @@ def test_a_gate_takes_nothing_but_limits() -> None:
 def test_another_policy_another_caller_and_other_tools_close_the_gate(tmp_path: Path) -> None:
     app, guard = guarded(tmp_path)
     callers = {"": Caller("os:tester", "local")}
-    guard._caller_of = lambda principal: callers[principal]
+    guard.caller_of = lambda principal: callers[principal]
     none = policy_of(tmp_path, '[expose]\ntools = ["mystery"]\n', app, "other.toml")
     before = guard.policy
 
@@ -168,7 +168,7 @@ def test_a_token_that_another_thread_sees_revoked_while_its_caller_is_decided_ab
             revoke("opened")
             super().open(*arguments)
 
-    guard._caller_of = looked_up
+    guard.caller_of = looked_up
     guard._gate = LateGate(guard.decide)
     guard.install(app)
     first, *later = answers(app, ["search"] * 3)

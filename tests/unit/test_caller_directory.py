@@ -216,7 +216,7 @@ def test_a_change_by_hand_counts_with_the_next_reload(place: Place) -> None:
 
 def test_a_clock_of_the_machine_that_was_wrong_counts_with_the_next_reload(place: Place) -> None:
     _, token = place.create("ada", "operator", expires_in=RELOAD_SECONDS + 100)
-    place.directory._wall_clock = lambda: place.wall() + 200
+    place.directory.wall_clock = lambda: place.wall() + 200
     place.now += RELOAD_SECONDS
     place.directory.poll()
     assert not place.opens(token)

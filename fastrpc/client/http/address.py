@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from fastrpc.client.urls import is_local_host, shown
+from fastrpc.errors import Reworded
 from fastrpc.redaction import MASK, SHORTEST
 
 TYPE_CHECKING = False
@@ -141,11 +142,9 @@ class Remote:
 
 def _checked(url: str) -> tuple[str, str]:
     """Return the host of a URL, and the URL as it may be shown. Raises ValueError."""
-    try:
+    with Reworded(ValueError, ValueError, "the URL is invalid: "):
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise ValueError(f"the URL is invalid: {error}") from None
     if parts.scheme.lower() not in ("http", "https") or not host:
         raise ValueError(f"expected an http or https URL with a host, got {shown(url)!r:.200}")
     if parts.username is not None or parts.password is not None:

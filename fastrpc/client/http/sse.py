@@ -53,7 +53,8 @@ class SseCarrier(Carrier):
                 async for event in answer.events(Events(LONGEST_BODY)):
                     if not self._endpoint.done():
                         place = urljoin(answer.url, event.data) if event.kind == "endpoint" else None
-                        self._set_endpoint(place if place and _same_origin(place, answer.url) else None)
+                        is_own = place is not None and urlsplit(place)[:2] == urlsplit(answer.url)[:2]
+                        self._set_endpoint(place if is_own else None)
                         if self._endpoint.result() is None:
                             return
                     elif event.kind == "message":
@@ -89,8 +90,3 @@ class SseCarrier(Carrier):
 
     def withdraw(self, request: asyncio.Task[None] | Response | None, line: bytes) -> None:
         self.post_soon(line)
-
-
-def _same_origin(one: str, other: str) -> bool:
-    first, second = urlsplit(one), urlsplit(other)
-    return (first.scheme, first.netloc) == (second.scheme, second.netloc)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from fastrpc import diagnostics
@@ -131,10 +132,8 @@ class Http(ConnectionTransport):
         if not self._is_open:
             return
         self.stream.carry = None
-        try:
+        with suppress(asyncio.TimeoutError, ClientError):  # the server notices that the connection has closed
             await asyncio.wait_for(self._leave(), LEAVE_SECONDS)
-        except (asyncio.TimeoutError, ClientError):
-            pass  # the server notices that the connection has closed
         self.lost = True
 
     async def _leave(self) -> None:

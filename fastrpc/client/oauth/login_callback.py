@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
 from fastrpc import diagnostics
@@ -156,7 +157,7 @@ def _open_system_browser(url: str) -> None:
     from fastrpc.processes.variables import environment
 
     silent = subprocess.DEVNULL
-    try:
+    with suppress(OSError, subprocess.TimeoutExpired):  # standard error shows the address
         subprocess.run(
             [sys.executable, "-m", "webbrowser", url],
             stdin=silent,
@@ -167,5 +168,3 @@ def _open_system_browser(url: str) -> None:
             start_new_session=True,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        pass  # standard error shows the address

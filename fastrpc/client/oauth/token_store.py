@@ -9,6 +9,7 @@ write one key at once overwrite each other's record; none of them reads half of 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from fastrpc import diagnostics
 
@@ -84,10 +85,8 @@ class FileStore:
 
     def delete(self, key: str) -> None:
         """Remove a file, if there is one. Raises OSError."""
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(self._path(key))
-        except FileNotFoundError:
-            pass
 
 
 class KeyringStore:

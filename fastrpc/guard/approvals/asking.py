@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 
 from fastrpc.callers import Caller, current_user
 from fastrpc.engine.call import BecomesTask
-from fastrpc.errors import ToolError
+from fastrpc.errors import Reworded, ToolError
 from fastrpc.guard.approvals import at_terminal, extra_params, form
 from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.canonical import Unbindable, canonical, order
@@ -94,7 +95,7 @@ class CallToApprove:
 
     def binding(self, server: str) -> Binding:
         """Raises ApprovalRejected for arguments that no person can be asked about."""
-        try:
+        with Reworded(Unbindable, self.rejected, f"{self.call.name} needs an approval, but "):
             return Binding(
                 caller=self.caller.principal,
                 server=server,
@@ -104,8 +105,6 @@ class CallToApprove:
                 schema=self.schema,
                 policy=self.policy,
             )
-        except Unbindable as error:
-            raise self.rejected(f"{self.call.name} needs an approval, but {error}") from None
 
     def extra_params(self) -> str:
         """Return the other params of the request in the form in which they are stored and shown. Raises
@@ -331,8 +330,7 @@ class Approvals:
         by: str,
         channel: str,
     ) -> None:
-        """Wait for the answer of one person, while others may decide. Raises what `answering` does, and
-        ApprovalTimedOut."""
+        """Wait for one person's answer, or others' decision. Raises as `answering` does; ApprovalTimedOut."""
         from fastrpc.guard.approvals.store import ApprovalDecision, NotWaiting
 
         answer, others = asyncio.ensure_future(answering), watcher.watch(approval.id)
@@ -342,10 +340,8 @@ class Approvals:
                 decision = ApprovalDecision(
                     answer.result(), by, channel, valid_seconds=asked.config.valid_seconds
                 )
-                try:
+                with suppress(NotWaiting):  # another person has decided first
                     await watcher.run(watcher.store.decide, approval.id, decision)
-                except NotWaiting:
-                    pass  # another person has decided first
             elif not others.done():
                 raise asked.timed_out(approval=approval.id)
         finally:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fastrpc.errors import ToolError
+from fastrpc.errors import Reworded, ToolError
 from fastrpc.settings import ASK_TERMINAL
 from fastrpc.terminal.choices import Choice
 
@@ -20,8 +20,6 @@ async def accepts(question: str) -> bool:
         from fastrpc.terminal.dialog import ask
     except ImportError:
         raise ToolError("this system has no terminals") from None
-    try:
+    with Reworded(NoTerminal, ToolError):
         action, answers = await ask([Choice("May it run?", [NO, YES])], question)
-    except NoTerminal as error:
-        raise ToolError(str(error)) from None
     return action == "accept" and answers == [YES]

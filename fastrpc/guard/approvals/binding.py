@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from fastrpc.errors import Reworded
 from fastrpc.guard.approvals.canonical import Unbindable, canonical
 from fastrpc.guard.approvals.display import masked_tree, written
 
@@ -25,8 +26,7 @@ LONGEST_SHOWN = 256 * 1024
 
 class Binding:
     """What an approval of one call is bound to. `shown` is the arguments as JSON, with secrets masked.
-    `texts` are the arguments that are strings; `rest_digests` maps the name of each to the digest of all
-    other arguments."""
+    `texts` are the arguments that are strings; `rest_digests` has by their names the digest of all others."""
 
     def __init__(
         self,
@@ -58,10 +58,8 @@ def _digest_without(arguments: Mapping[str, Any], name: str) -> str:
 def _digest(value: Any) -> bytes:
     import rfc8785
 
-    try:
+    with Reworded((ValueError, RecursionError), Unbindable, "the arguments have no canonical form: "):
         return sha256(rfc8785.dumps(value)).digest()
-    except (ValueError, RecursionError) as error:
-        raise Unbindable(f"the arguments have no canonical form: {error}") from None
 
 
 def tagged(value: Any) -> Any:

@@ -183,10 +183,6 @@ def _pydantic_wrappers() -> tuple[type, ...]:
     return tuple(getattr(module, name) for module, name in names if hasattr(module, name))
 
 
-def _of_msgspec(value: Any, kind: type) -> Any:
-    return {"$unset": True} if kind.__name__ == "UnsetType" else None
-
-
 OF_MODULES: dict[str, Callable[[Any, type], Any]] = {
     "datetime": _of_datetime,
     "zoneinfo": _of_zoneinfo,
@@ -201,7 +197,7 @@ OF_MODULES: dict[str, Callable[[Any, type], Any]] = {
     "collections": _of_collections,
     "pydantic_core": _of_pydantic_core,
     "pydantic": _of_pydantic,
-    "msgspec": _of_msgspec,
+    "msgspec": lambda value, kind: {"$unset": True} if kind.__name__ == "UnsetType" else None,
 }
 """The functions that make trees, by the first part of a module's name."""
 

@@ -9,6 +9,8 @@ thread.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,44 +26,33 @@ if TYPE_CHECKING:
 KIND = "gate"
 
 
+@dataclass(eq=False)
 class Gates:
     """Asks for the callers of one server; implements `fastrpc.engine.ports.ApprovalGates`. `approvals`
     returns those of calls, whose watcher the first question creates. `config`
     returns the policy's current table ``approvals``. `on_event` is called with ``asked``, ``approved``,
     ``rejected``, ``used``. For the event loop that serves. Methods also raise StorageError."""
 
-    def __init__(
-        self,
-        server: str,
-        approvals: Callable[[], Approvals],
-        caller_of: Callable[[str], Caller],
-        config: Callable[[], ApprovalConfig],
-        on_event: OnEvent,
-    ) -> None:
-        self._server = server
-        self._approvals = approvals
-        self._caller_of = caller_of
-        self._config = config
-        self._on_event = on_event
+    server: str
+    approvals: Callable[[], Approvals]
+    caller_of: Callable[[str], Caller]
+    config: Callable[[], ApprovalConfig]
+    on_event: OnEvent
 
     async def ask(
         self, principal: str, name: str, shown: Mapping[str, Any], *, risk: str, seconds: float
     ) -> str:
-        """Ask for an approval, and return its id. Raises ApprovalError for a question that cannot be shown,
-        and if too many approvals wait."""
+        """Ask for an approval; return its id. Raises ApprovalError if it cannot be shown or too many wait."""
         from fastrpc.guard.approvals.binding import Binding
         from fastrpc.guard.approvals.canonical import Unbindable
         from fastrpc.guard.approvals.store import ApprovalError, Question
 
-        watcher, caller, config = (
-            await self._approvals().watcher(),
-            self._caller_of(principal),
-            self._config(),
-        )
+        watcher, caller = await self.approvals().watcher(), self.caller_of(principal)
+        config = self.config()
         try:
             binding = Binding(
                 caller=caller.principal,
-                server=self._server,
+                server=self.server,
                 kind=KIND,
                 name=name,
                 arguments=shown,
@@ -84,17 +75,16 @@ class Gates:
         )
         asked = await watcher.run(watcher.store.ask, question)
         if asked.is_new:
-            self._on_event("asked", caller, asked.approval)
+            self.on_event("asked", caller, asked.approval)
         return asked.approval.id
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
-        """Wait for the decision of a person or the end of the time, and return it. Raises ApprovalError for
-        an unknown approval."""
+        """Return a person's decision, or none in time. Raises ApprovalError for an unknown id."""
         import asyncio
 
         from fastrpc.guard.approvals.store import APPROVED, REJECTED, USED, VOID, WAITING
 
-        watcher = await self._approvals().watcher()
+        watcher = await self.approvals().watcher()
         before = await watcher.run(watcher.store.get, approval_id)
         if before.state == WAITING:
             decided = watcher.watch(approval_id)
@@ -118,16 +108,16 @@ class Gates:
         """Return those of some approvals that no longer wait for a decision."""
         from fastrpc.guard.approvals.store import WAITING
 
-        watcher = await self._approvals().watcher()
+        watcher = await self.approvals().watcher()
         states = await watcher.run(watcher.store.states, ids)
         return [id for id in ids if states.get(id) != WAITING]
 
     async def withdraw(self, approval_id: str, why: str) -> None:
         """Make an approval void, unless a call has used it."""
-        watcher = await self._approvals().watcher()
+        watcher = await self.approvals().watcher()
         await watcher.run(watcher.store.withdraw, approval_id, why)
 
     def _note(self, events: tuple[str, ...], approval: Approval) -> None:
-        caller = self._caller_of(approval.caller)
+        caller = self.caller_of(approval.caller)
         for event in events:
-            self._on_event(event, caller, approval)
+            self.on_event(event, caller, approval)

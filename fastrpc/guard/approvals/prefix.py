@@ -20,7 +20,10 @@ class PrefixError(FastrpcError):
 
 def prefix_of(text: str, arguments: str) -> str:
     """Return the words as they are stored, for a call with these arguments (JSON). Raises PrefixError."""
-    words = _words_of_one(text)
+    commands = _commands(text)
+    if commands is None or len(commands) != 1:
+        raise PrefixError(f"{text!r:.80}: expected the first words of one plain command")
+    (words,) = commands
     try:
         given = json.loads(arguments)
     except ValueError:
@@ -49,16 +52,8 @@ def begins_with(line: str, words: list[str]) -> bool:
     return bool(commands) and all(command[: len(words)] == words for command in commands or ())
 
 
-def _words_of_one(text: str) -> list[str]:
-    commands = _commands(text)
-    if commands is None or len(commands) != 1:
-        raise PrefixError(f"{text!r:.80}: expected the first words of one plain command")
-    return commands[0]
-
-
 def _commands(line: str) -> list[list[str]] | None:
-    """Return the words of each command of a line; None if the line is not understood, or a word is a pattern
-    that may expand to others."""
+    """Return the words of each command of a line; None if it is not understood, or patterns may add words."""
     from fastrpc.guard.shell.parser import commands
 
     try:

@@ -9,6 +9,7 @@ every server does this; concurrent processes skip each other's rows. The audit l
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Thread
 from time import monotonic, sleep
 
@@ -46,12 +47,10 @@ class ApprovalRetention:
         if database is None:
             return
         self._next = monotonic() + EVERY_SECONDS
-        try:
+        with suppress(RuntimeError):  # the interpreter ends: another process will do it
             Thread(
                 target=self._run, args=(database,), name="fastrpc-approvals-retention", daemon=True
             ).start()
-        except RuntimeError:
-            pass  # the interpreter ends: another process will do it
 
     def _run(self, database: Database) -> None:
         from fastrpc.guard.approvals.store import ApprovalStore

@@ -246,8 +246,7 @@ class ApprovalStore:
     def decide(self, approval_id: str, decision: ApprovalDecision) -> Approval:
         """Approve or reject a waiting approval, and return it. Repeating the same decision changes nothing.
 
-        Raises NotWaiting for an approval that is decided or over, NotAllowedToApprove, and ApprovalError for
-        an unknown id.
+        Raises NotWaiting if it is decided or over, NotAllowedToApprove, and ApprovalError (unknown id).
         """
         with self._database.changing() as connection:
             now = self.clock()

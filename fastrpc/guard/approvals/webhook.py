@@ -11,6 +11,7 @@ use the new URL and secret.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from threading import Lock
 from time import sleep, time
 
@@ -100,21 +101,15 @@ class DecisionRefused(Exception):
         self.status = status
 
 
+@dataclass(eq=False, repr=False)
 class Receiver:
     """Accepts signed decisions. `store` returns the approvals, which the first decision opens;
     `valid_seconds` is how long an approval may be used. It blocks, so call it on a thread."""
 
-    def __init__(
-        self,
-        secret: str,
-        store: Callable[[], ApprovalStore],
-        valid_seconds: float = 300.0,
-        clock: Callable[[], float] = time,
-    ) -> None:
-        self._secret = secret.encode()
-        self._store = store
-        self._valid_seconds = valid_seconds
-        self._clock = clock
+    secret: str
+    store: Callable[[], ApprovalStore]
+    valid_seconds: float = 300.0
+    clock: Callable[[], float] = time
 
     def receive(self, body: bytes, timestamp: str | None, signature: str | None) -> bytes:
         """Apply a decision, and return the approval as JSON. Raises DecisionRefused, and StorageError."""
@@ -125,7 +120,7 @@ class Receiver:
 
         self._check(body, timestamp or "", signature or "")
         said = _read(body)
-        store = self._store()
+        store = self.store()
         edited = said.get("edited")
         decision = ApprovalDecision(
             said["decision"] == "approve",
@@ -133,7 +128,7 @@ class Receiver:
             WEBHOOK,
             comment=said.get("comment", ""),
             edited_arguments=None if edited is None else json.dumps(edited, ensure_ascii=False),
-            valid_seconds=self._valid_seconds,
+            valid_seconds=self.valid_seconds,
         )
         try:
             if store.get(said["id"]).digest.hex() != said["digest"]:
@@ -147,9 +142,9 @@ class Receiver:
         """Raise DecisionRefused for a request without a valid signature, or with an old timestamp."""
         from fastrpc.signed_requests import is_recent, is_signed
 
-        if not is_signed(self._secret, timestamp, body, signature):
+        if not is_signed(self.secret.encode(), timestamp, body, signature):
             raise DecisionRefused(401, "the signature is not valid")
-        if not is_recent(timestamp, self._clock()):
+        if not is_recent(timestamp, self.clock()):
             raise DecisionRefused(401, "the timestamp is too old, or in the future")
 
 

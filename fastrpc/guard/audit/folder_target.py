@@ -7,7 +7,6 @@ a newline terminates it before the next line; the reader skips it.
 
 from __future__ import annotations
 
-import errno
 import os
 
 from fastrpc.guard.audit import private_folder
@@ -25,11 +24,5 @@ class FolderTarget:
     def send(self, line: bytes) -> None:
         """Append a checkpoint. Raises OSError."""
         with private_folder.log_in(self.folder, FILE) as (directory, descriptor):
-            size = os.fstat(descriptor).st_size
-            is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            data = b"\n" * is_torn + line + b"\n"
-            if os.write(descriptor, data) != len(data):
-                raise OSError(errno.ENOSPC, "only a part of the line could be written", FILE)
-            os.fsync(descriptor)
-            if not size:
+            if private_folder.append(line, descriptor, FILE):
                 private_folder.sync(directory)

@@ -441,8 +441,7 @@ class AuditLog:
     # --- failures -----------------------------------------------------------------------------------------
 
     def _fail(self, writer: Writer, error: OSError) -> None:
-        """The disk accepts nothing. In mode ``strict``, fail all waiting records, and take none until the
-        disk accepts data again."""
+        """The disk accepts nothing: in mode ``strict``, fail waiting records, and take none until it does."""
         if self._failure:
             return
         reason = error.strerror or str(error)

@@ -22,14 +22,9 @@ more of them than words have, may be anything."""
 BETWEEN = re.compile(r"[-_./:{} ]+")
 
 
-def is_of_words(name: str) -> bool:
-    """Whether a name looks like one that a person has chosen for a tool."""
-    words = BETWEEN.split(name, MOST_WORDS)
-    return len(words) <= MOST_WORDS and all(map(WORD.fullmatch, words))
-
-
 def fields_of_unknown(name: str) -> dict[str, Any]:
     """Return the fields of a record for a called name that the server does not have."""
-    if is_of_words(name):
+    words = BETWEEN.split(name, MOST_WORDS)
+    if len(words) <= MOST_WORDS and all(map(WORD.fullmatch, words)):  # as people name a tool
         return {"tool": name}
     return {"tool": MASK, "name": salted_hash(name.encode("utf-8", "surrogatepass"))}

@@ -1,8 +1,7 @@
 """The private folder of an audit log: created with mode 0700, used only if no other user can write to it.
 
 Files in it are opened through its descriptor, never through a link, and are new or regular. Another program
-of the same user can still change the folder; `verify` detects that. Costs a few system calls when a file is
-opened.
+of the same user can still change the folder; `verify` detects that. Opening costs a few system calls.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ def opened(path: str) -> int:
 
 @contextmanager
 def log_in(path: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yield the descriptors of a folder, as `opened` returns it, and of a file in it that is appended to.
-    Raises OSError."""
+    """Yield the descriptors of a folder, and of a file in it to append to. Raises OSError."""
     directory = opened(path)
     try:
         descriptor = open_regular(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, follow=False, dir_fd=directory)
@@ -49,6 +47,18 @@ def log_in(path: str, name: str) -> Iterator[tuple[int, int]]:
             os.close(descriptor)
     finally:
         os.close(directory)
+
+
+def append(line: bytes, descriptor: int, name: str) -> bool:
+    """Append a line to a file, after a newline if a failed write has left an incomplete one, and call fsync.
+    Return whether the file was empty. Raises OSError."""
+    size = os.fstat(descriptor).st_size
+    is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    data = b"\n" * is_torn + line + b"\n"
+    if os.write(descriptor, data) != len(data):
+        raise OSError(errno.ENOSPC, "only a part of the line could be written", name)
+    os.fsync(descriptor)
+    return not size
 
 
 def sync(descriptor: int) -> None:

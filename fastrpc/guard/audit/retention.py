@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from threading import Thread
 from time import time, time_ns
@@ -27,24 +29,22 @@ FILE = "dropped.jsonl"
 DAY_SECONDS = 86400
 
 
+@dataclass(eq=False, repr=False)
 class Retention:
     """Which segments are kept: those that were written within `keep_days`, and of these the latest that take
     no more than `keep_bytes`; None: all."""
 
-    def __init__(self, path: str, signer: Signer, keep_days: float | None, keep_bytes: int | None) -> None:
-        self._path = path
-        self._signer = signer
-        self._keep_days = keep_days
-        self._keep_bytes = keep_bytes
+    path: str
+    signer: Signer
+    keep_days: float | None
+    keep_bytes: int | None
 
     def start(self, in_use: str) -> None:
         """Drop old segments on a thread. `in_use` is the segment that this process writes."""
-        if self._keep_days is None and self._keep_bytes is None:
+        if self.keep_days is None and self.keep_bytes is None:
             return
-        try:
+        with suppress(RuntimeError):  # the interpreter is ending: another process will do it
             Thread(target=self._run, args=(in_use,), name="fastrpc-audit-retention", daemon=True).start()
-        except RuntimeError:
-            pass  # the interpreter is ending: another process will do it
 
     def _run(self, in_use: str) -> None:
         try:
@@ -54,7 +54,7 @@ class Retention:
 
     def apply(self, in_use: str = "") -> list[str]:
         """Drop old segments; return their names. Raises OSError."""
-        with private_folder.log_in(self._path, FILE) as (directory, descriptor):
+        with private_folder.log_in(self.path, FILE) as (directory, descriptor):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -67,15 +67,15 @@ class Retention:
 
     def _surplus(self) -> list[tuple[segments.SegmentName, str]]:
         """Return the segments to drop, the oldest first, each with the reason."""
-        names = segments.names_in(self._path)
-        facts = {name: os.stat(os.path.join(self._path, name.file)) for name in names}
+        names = segments.names_in(self.path)
+        facts = {name: os.stat(os.path.join(self.path, name.file)) for name in names}
         size = sum(each.st_size for each in facts.values())
-        oldest = time() - DAY_SECONDS * self._keep_days if self._keep_days is not None else 0.0
+        oldest = time() - DAY_SECONDS * self.keep_days if self.keep_days is not None else 0.0
         found = []
         for name in names:
             if facts[name].st_mtime < oldest:
                 found.append((name, "keep_days"))
-            elif self._keep_bytes is not None and size > self._keep_bytes:
+            elif self.keep_bytes is not None and size > self.keep_bytes:
                 found.append((name, "keep_bytes"))
             else:
                 continue
@@ -85,11 +85,11 @@ class Retention:
     def _drop(
         self, name: segments.SegmentName, why: str, descriptor: int, directory: int, in_use: str
     ) -> bool:
-        path = os.path.join(self._path, name.file)
+        path = os.path.join(self.path, name.file)
         first, last, is_written = segments.last_line(path)
         if is_written or name.file == in_use:
             return False
-        self._note(self._remains(name, why, first, last), descriptor)
+        private_folder.append(self._remains(name, why, first, last), descriptor, FILE)
         os.unlink(name.file, dir_fd=directory)
         return True
 
@@ -109,19 +109,9 @@ class Retention:
             "sha256": sha256(last).hexdigest(),
             "closes": end.get("closes"),
             "reason": why,
-            "key": self._signer.key,
+            "key": self.signer.key,
         }
-        return signed(orjson.dumps(fields)[:-1], self._signer)
-
-    @staticmethod
-    def _note(line: bytes, descriptor: int) -> None:
-        size = os.fstat(descriptor).st_size
-        is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        data = b"\n" * is_torn + line + b"\n"
-        written = os.write(descriptor, data)
-        if written != len(data):
-            raise OSError(f"{FILE}: only a part of the line could be written")
-        os.fsync(descriptor)
+        return signed(orjson.dumps(fields)[:-1], self.signer)
 
 
 def _parsed(line: bytes) -> dict[str, object]:

@@ -57,10 +57,8 @@ class OpenSegment:
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._descriptor = open_regular(name, flags, follow=False, dir_fd=directory)
-            try:
+            with suppress(OSError):  # a file system without locks: the segment looks closed
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            except OSError:
-                pass  # a file system without locks: the segment looks closed
             try:
                 private_folder.sync(directory)
             except OSError:
@@ -103,8 +101,7 @@ class OpenSegment:
     def _uncache(self) -> None:
         """Advise the kernel to drop synchronised data from its page cache. The data is not read soon, and
         would displace data that is. The next writes reuse the memory, which costs a fraction of fresh memory.
-        Only whole pages are dropped: a partial one would have to be read again before more is written to
-        it."""
+        Only whole pages are dropped: a partial one would have to be read again before more is written."""
         end = self.size - self.size % os.sysconf("SC_PAGESIZE")
         with suppress(OSError):  # it is only advice, and the records are on disk
             os.posix_fadvise(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -50,22 +51,18 @@ class SegmentLimits(NamedTuple):
     segment_bytes: int
 
 
+@dataclass(eq=False, repr=False)
 class Writer:
     """The writer of a chain. `items` are the records not yet in a chunk; `now` returns milliseconds."""
 
-    def __init__(
-        self,
-        path: str,
-        signer: Signer,
-        now: Callable[[], int],
-        limits: SegmentLimits,
-    ) -> None:
-        self._path = path
-        self._signer = signer
-        self._now = now
-        self._limits = limits
-        self._started = now()
-        self.chain = AuditChain(new_chain_id(self._started), signer)
+    path: str
+    signer: Signer
+    now: Callable[[], int]
+    limits: SegmentLimits
+
+    def __post_init__(self) -> None:
+        self._started = self.now()
+        self.chain = AuditChain(new_chain_id(self._started), self.signer)
         self.number = 0
         """The number of the segment, from 1."""
         self.items: deque[Item] = deque()
@@ -117,7 +114,7 @@ class Writer:
 
     def note(self, kind: str, **fields: Any) -> None:
         """Add a line of the log itself, after the last line of the chunk."""
-        self._put(orjson.dumps({"kind": kind, "time": rfc3339(self._now()), **fields})[1:])
+        self._put(orjson.dumps({"kind": kind, "time": rfc3339(self.now()), **fields})[1:])
 
     def checkpoint(self, closes: str = "") -> None:
         """Add a checkpoint. `closes`: ``chain`` at the end, ``segment`` if the next one is about to begin."""
@@ -126,7 +123,7 @@ class Writer:
         elif self._segment is not None and self._segment.is_gone():
             diagnostics.write("error", f"the audit log: {self.name} was removed while it was written")
             closes = closes or "segment"  # the next segment holds its hash
-        line = self.chain.checkpoint(self.number, rfc3339(self._now()), closes)
+        line = self.chain.checkpoint(self.number, rfc3339(self.now()), closes)
         self._append(line)
         self._checkpoints.append(line[:-1])
         self._is_closing = closes != ""
@@ -144,8 +141,8 @@ class Writer:
         """Add lines of calls, up to the next checkpoint. Their ids begin with `head`."""
         self._begin_line()
         before = calls.count
-        most = max(1, self._limits.checkpoint_records - self.chain.pending)
-        room = max(1, self._limits.segment_bytes - self._position)
+        most = max(1, self.limits.checkpoint_records - self.chain.pending)
+        room = max(1, self.limits.segment_bytes - self._position)
         self._append(self.chain.calls(calls, head, time, most, room))
         self._in_chunk += before - calls.count
         self._end_line()
@@ -154,12 +151,12 @@ class Writer:
         if not self.name:
             self._begin_segment()
         if not self.chain.pending:
-            self._checkpoint_at = monotonic() + self._limits.checkpoint_seconds
+            self._checkpoint_at = monotonic() + self.limits.checkpoint_seconds
 
     def _end_line(self) -> None:
-        if self._position >= self._limits.segment_bytes:
+        if self._position >= self.limits.segment_bytes:
             self.checkpoint("segment")
-        elif self.chain.pending >= self._limits.checkpoint_records:
+        elif self.chain.pending >= self.limits.checkpoint_records:
             self.checkpoint()
 
     def _append(self, line: bytes) -> None:
@@ -169,11 +166,11 @@ class Writer:
 
     def _begin_segment(self) -> None:
         self.number += 1
-        self._last_time = max(self._now(), self._last_time)  # names must sort by time
+        self._last_time = max(self.now(), self._last_time)  # names must sort by time
         time = rfc3339(self._last_time)
         self.name = segments.name_of(time, self.chain.identifier, self.number)
         self._position = 0
-        self._checkpoint_at = monotonic() + self._limits.checkpoint_seconds
+        self._checkpoint_at = monotonic() + self.limits.checkpoint_seconds
         fields: dict[str, Any] = {
             "kind": "segment",
             "format": FORMAT,
@@ -183,10 +180,10 @@ class Writer:
             "started": rfc3339(self._started),
             "pid": os.getpid(),
             "host": os.uname().nodename,
-            "key": self._signer.key,
+            "key": self.signer.key,
         }
         if self.number == 1:
-            fields["beside"] = beside(self._path, self.chain.identifier)
+            fields["beside"] = beside(self.path, self.chain.identifier)
         self._append(self.chain.line(orjson.dumps(fields)[1:]))
         if self.number == 1:
             self.checkpoint()  # every chain is signed, including its statement about other chains
@@ -196,7 +193,7 @@ class Writer:
     def commit(self) -> None:
         """Write the chunk to disk. Raises OSError; the next call continues where this one has failed."""
         if self._segment is None:
-            self._segment = segments.OpenSegment(self._path, self.name)
+            self._segment = segments.OpenSegment(self.path, self.name)
         segment = self._segment
         while self._chunk:
             self._chunk = self._chunk[segment.write(self._chunk) :]

@@ -21,6 +21,7 @@ state, and each process parses a principal in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fastrpc.callers import CLAIMED, SCOPE, Caller
@@ -31,14 +32,14 @@ Test = Callable[[object], bool]
 _MISSING = object()
 
 
+@dataclass(eq=False)
 class ClaimRule:
     """One rule: tokens of `issuer`, "" for all, whose claim at `path` passes `test`, get a class."""
 
-    def __init__(self, path: tuple[str, ...], test: Test, caller_class: str, issuer: str = "") -> None:
-        self.path = path
-        self.test = test
-        self.caller_class = caller_class
-        self.issuer = issuer
+    path: tuple[str, ...]
+    test: Test
+    caller_class: str
+    issuer: str = ""
 
     def fits(self, issuer: str, claims: Mapping[str, Any]) -> bool:
         """Whether the rule fits a token's claims."""

@@ -17,6 +17,7 @@ threads end with `close`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from hmac import compare_digest
 from math import inf
 from threading import Event, Lock, Thread
@@ -65,6 +66,7 @@ NOBODY = _Entry("", [bytes(32), "", "", "", ""])
 """The entry with which a token with an unknown id is compared. It is never valid."""
 
 
+@dataclass(eq=False, repr=False)
 class TokenDirectory:
     """The live tokens of a database. `clock` is `time.monotonic`, `wall_clock` returns seconds since 1970.
 
@@ -72,18 +74,13 @@ class TokenDirectory:
     StorageError if the tokens cannot be read.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        clock: Callable[[], float] = monotonic,
-        wall_clock: Callable[[], float] = time,
-        threads: bool = True,
-    ) -> None:
-        self._database = database
-        self._store = CallerTokens(database, wall_clock)
-        self._clock = clock
-        self._wall_clock = wall_clock
+    database: Database
+    clock: Callable[[], float] = monotonic
+    wall_clock: Callable[[], float] = time
+    threads: bool = True
+
+    def __post_init__(self) -> None:
+        self._store = CallerTokens(self.database, self.wall_clock)
         self._by_token_id: dict[str, _Entry] = {}
         self._by_principal: dict[str, _Entry] = {}
         self._uses: dict[str, float] = {}
@@ -100,14 +97,13 @@ class TokenDirectory:
         self._listeners: list[Listener] = []
         self._polling = Lock()
         self._is_over = Event()
-        self._has_threads = threads
         self._threads: list[Thread] = []
         self._generation: int | None = None
         """The generation (`forks`) of the process in which it was started."""
         self._read()
 
     def __repr__(self) -> str:
-        return f"TokenDirectory({self._database.shown}, {len(self._by_token_id)} tokens)"
+        return f"TokenDirectory({self.database.shown}, {len(self._by_token_id)} tokens)"
 
     def start(self) -> None:
         """Read the tokens, and start the threads of this process, unless it has started. Never raises."""
@@ -116,7 +112,7 @@ class TokenDirectory:
         self._generation = forks.generation
         self._polling, self._threads, self._uses = Lock(), [], {}  # the old ones are the parent's
         _safely(self.poll)
-        if not self._has_threads:
+        if not self.threads:
             return
         for name, work, seconds in (
             ("fastrpc-tokens", self.poll, POLL_SECONDS),
@@ -131,7 +127,7 @@ class TokenDirectory:
     @property
     def is_available(self) -> bool:
         """Whether tokens can be checked: the database was read in the last `GRACE_SECONDS`."""
-        return self._clock() < self._valid_until
+        return self.clock() < self._valid_until
 
     def verify(self, token: bytes) -> tuple[Caller, float] | None:
         """Return the caller of a token, and until when that is certain (`clock`); None for an invalid token,
@@ -143,10 +139,10 @@ class TokenDirectory:
             self.start()
         entry = self._by_token_id.get(token_id, NOBODY)
         is_right = compare_digest(digest_of(token), entry.digest)
-        now = self._clock()
+        now = self.clock()
         if not is_right or now >= entry.until or now >= self._valid_until:
             return None
-        self._uses[token_id] = self._wall_clock()
+        self._uses[token_id] = self.wall_clock()
         return entry.caller, min(now + POLL_SECONDS, entry.until)
 
     def caller_of(self, principal: str) -> Caller | None:
@@ -163,15 +159,14 @@ class TokenDirectory:
         entry = entries.get(key)
         if entry is None:
             return None
-        now = self._clock()
+        now = self.clock()
         return entry.caller if now < entry.until and now < self._valid_until else None
 
     # --- changes ------------------------------------------------------------------------------------------
 
     def on_change(self, listener: Listener) -> None:
         """Call a function with the principals whose callers have become valid, changed, or become invalid: on
-        the polling thread, after the change has taken effect. It must be quick. Expired tokens are included
-        at the next poll."""
+        the polling thread, after the change. It must be quick. Expired tokens follow at the next poll."""
         self._listeners.append(listener)
 
     def poll(self) -> None:
@@ -184,7 +179,7 @@ class TokenDirectory:
                 self._note_trouble(str(error))
             else:
                 if self._trouble:
-                    diagnostics.write("warning", f"{self._database.shown}: tokens can be read again")
+                    diagnostics.write("warning", f"{self.database.shown}: tokens can be read again")
                     self._trouble, self._is_reported_shut = "", False
             if self.is_available != self._was_available:  # now no token is valid, or all are again
                 self._was_available = not self._was_available
@@ -224,13 +219,13 @@ class TokenDirectory:
 
     def _read(self) -> frozenset[str]:
         """Read what has changed, and return the principals concerned. Raises StorageError."""
-        began = self._clock()
-        with self._database.reading() as connection:
+        began = self.clock()
+        with self.database.reading() as connection:
             number = change_number(connection, TOPIC)
             is_other = number != self._number or bool(self._trouble)
             rows = None
             if is_other or began >= min(self._loaded_at + RELOAD_SECONDS, self._next_end):
-                rows = live_tokens(connection, self._wall_clock())
+                rows = live_tokens(connection, self.wall_clock())
         changed: frozenset[str] = frozenset()
         if rows is not None:
             changed = self._take(rows)
@@ -242,7 +237,7 @@ class TokenDirectory:
         """Replace the live tokens; return the principals whose caller has changed or who lost a token."""
         by_id: dict[str, _Entry] = {}
         by_principal: dict[str, _Entry] = {}
-        offset = self._clock() - self._wall_clock()
+        offset = self.clock() - self.wall_clock()
         rotated = {row[-1] for row in rows}
         for row in rows:
             token_id, *facts, expires_at, _ = row
@@ -266,7 +261,7 @@ class TokenDirectory:
         )
 
     def _note_trouble(self, trouble: str) -> None:
-        left = self._valid_until - self._clock()
+        left = self._valid_until - self.clock()
         is_shut = left <= 0
         if trouble != self._trouble or is_shut != self._is_reported_shut:
             what = f"tokens that are known stay valid for {left:.0f} s, then none is"

@@ -78,12 +78,9 @@ class Atoms:
         self._slots = slots
         self.atoms: list[Atom] = []
         self._numbers: dict[str, int] = {}
-        self._outcome = self._combined(tree)
+        self.outcome = self._combined(tree)
+        """Returns the state of the condition with these states of its atoms."""
         self.paths = sorted({path for atom in self.atoms for path in atom.paths}, key=text_of)
-
-    def outcome(self, states: Sequence[State]) -> State:
-        """Return the state of the condition with these states of its atoms."""
-        return self._outcome(states)
 
     def states(self, values: Mapping[str, Any]) -> list[State]:
         """Return the states of the atoms, in their order."""

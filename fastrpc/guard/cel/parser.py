@@ -121,9 +121,11 @@ class _Parser:
         if token.kind == "name":
             return self.named()
         if token.text == "[":
-            return self.list_literal()
+            items, end = self.separated("]", self.expression)
+            return self.made(syntax.ListLiteral(token.start, end, token.start, items))
         if token.text == "{":
-            return self.map_literal()
+            entries, end = self.separated("}", self.entry)
+            return self.made(syntax.MapLiteral(token.start, end, token.start, entries))
         if token.text == "(":
             self.next()
             inner = self.expression()
@@ -213,16 +215,6 @@ class _Parser:
                     break  # CEL allows a comma after the last element, not after the last argument
             found.append(parse())
         return found, self.next().end
-
-    def list_literal(self) -> syntax.Node:
-        start = self.token.start
-        items, end = self.separated("]", self.expression)
-        return self.made(syntax.ListLiteral(start, end, start, items))
-
-    def map_literal(self) -> syntax.Node:
-        start = self.token.start
-        entries, end = self.separated("}", self.entry)
-        return self.made(syntax.MapLiteral(start, end, start, entries))
 
     def entry(self) -> tuple[syntax.Node, syntax.Node]:
         key = self.expression()

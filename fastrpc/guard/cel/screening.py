@@ -21,8 +21,7 @@ TEXT_METHODS = ("startsWith", "endsWith", "contains")
 
 
 def screen_of(node: syntax.Node, value_of: Callable[[syntax.Node], object]) -> Screen | None:
-    """Return the screen of a condition, None if it could never have a result. `value_of` returns the value of
-    a part that reads no arguments."""
+    """Return a condition's screen, None if there can be none. `value_of`: of a part without arguments."""
     if isinstance(node, syntax.Logical):
         parts = tuple(screen_of(part, value_of) for part in node.parts)
         return Screen(node.operator, parts=parts) if any(each is not None for each in parts) else None

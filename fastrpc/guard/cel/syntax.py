@@ -102,8 +102,7 @@ class MapLiteral(Node):
 
 @dataclass(slots=True, eq=False)
 class CallNode(Node):
-    """``name(arguments)`` or ``target.name(arguments)``. `pattern`: that of ``matches``, which the checker
-    compiles."""
+    """``name(arguments)`` or ``target.name(arguments)``. `pattern`: of ``matches``, compiled."""
 
     name: str
     target: Node | None

@@ -154,8 +154,7 @@ def type_of_schema(
 
 
 def choices_in(schema: Any) -> frozenset[str]:
-    """Return the members of an object that may be, or hold, one of several given values: in Python they may
-    be members of an enum."""
+    """Return the members of an object that may be, or hold, one of several values (an enum's)."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     members = properties.items() if isinstance(properties, dict) else ()
     return frozenset(name for name, member in members if _has_choices(member))

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from fastrpc._core.budget_table import LARGEST_AMOUNT
+from fastrpc.errors import Reworded
 from fastrpc.guard.policy import sections
 from fastrpc.guard.policy.patterns import Patterns
 
@@ -75,8 +76,7 @@ class Budget:
 
 
 class OverBudget(Exception):
-    """A call does not fit into a budget. `used` is the amount that is used or reserved; None: the file has no
-    room to count the budget."""
+    """A call does not fit into a budget. `used`: also what is reserved; None: the file has no room for it."""
 
     def __init__(self, budget: Budget, used: int | None, resets_at: int) -> None:
         super().__init__(budget.text)
@@ -125,10 +125,8 @@ def of_tools(value: Any) -> list[tuple[Patterns, list[Budget]]]:
         )
     found = []
     for glob, each in value.items():
-        try:
+        with Reworded(ValueError, ValueError, f"{glob}: "):
             found.append((Patterns([glob]), of_caller(each)))
-        except ValueError as error:
-            raise ValueError(f"{glob}: {error}") from None
     return found
 
 

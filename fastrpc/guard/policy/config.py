@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
+from fastrpc.errors import Reworded
 from fastrpc.guard.callers import claims
 from fastrpc.guard.callers.claims import ClaimRule
 from fastrpc.guard.policy import budgets, risks, sections
@@ -153,7 +154,11 @@ class GuardConfig:
         """What servers read only when they start, as it is written."""
         defaults.end()
         root.end()
-        _check_ids(self.rules)
+        seen: set[str] = set()
+        for rule in self.rules:
+            if rule.id in seen:
+                raise rule.where(["id"], f"another rule is called {rule.id}")
+            seen.add(rule.id)
 
     def allows(self, transport: str) -> bool:
         """Whether the server may serve over ``stdio`` or ``http``: True if the file has no such key."""
@@ -172,14 +177,6 @@ class GuardConfig:
     @property
     def has_budgets(self) -> bool:
         return any(grant.budgets or grant.tool_budgets for grant in self.grants)
-
-
-def _check_ids(rules: list[RuleConfig]) -> None:
-    seen: set[str] = set()
-    for rule in rules:
-        if rule.id in seen:
-            raise rule.where(["id"], f"another rule is called {rule.id}")
-        seen.add(rule.id)
 
 
 # --- kinds of values --------------------------------------------------------------------------------------
@@ -233,14 +230,12 @@ def _tokens(references: References) -> Callable[[Any], list[tuple[str, str]]]:
             raise ValueError(f"expected an array of tables, got {sections.shown(value)}")
         found = []
         for number, each in enumerate(value):
-            try:
+            with Reworded(ValueError, ValueError, f"[{number}]: "):
                 if set(each) != {"id", "token"}:
                     raise ValueError(
                         f"expected the keys id and token, got {', '.join(sorted(each)) or 'none'}"
                     )
                 found.append((sections.name(each["id"]), references.resolve(sections.text(each["token"]))))
-            except ValueError as error:
-                raise ValueError(f"[{number}]: {error}") from None
         if len({id for id, _ in found}) < len(found):
             raise ValueError("two tokens have the same id")
         return found

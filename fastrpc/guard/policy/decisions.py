@@ -56,8 +56,7 @@ class CallTarget(NamedTuple):
 
 class Verdict(NamedTuple):
     """The result of the rules for a call: `action` (deny, ask, allow, or "" if no rule applies), the rule's
-    id, its reason, and the risk, one of `risks.LEVELS`; `risk_rule` is the id of the rule that has set it, or
-    ""."""
+    id, its reason, and the risk, one of `risks.LEVELS`; `risk_rule`: the id of the rule that set it."""
 
     action: str
     rule: str
@@ -267,7 +266,7 @@ class Policy:
         for patterns, level in self.config.risks:
             if patterns.match(target.name):
                 return level
-        return target.risk or risks.of_effect(target.effect, self.config.unknown_risk)
+        return target.risk or risks.BY_EFFECT.get(target.effect or "", self.config.unknown_risk)
 
     def _rates(self, caller: Caller, target: CallTarget) -> Iterable[tuple[str, Rate]]:
         """Yield the rates for a caller, and for a caller and a tool. The most specific grant wins."""

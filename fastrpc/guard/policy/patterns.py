@@ -1,7 +1,6 @@
 """Names that a list allows: exact ones, and globs (``*``, ``?``, ``[abc]``). Upper and lower case differ.
 
-The globs of a list become one regular expression in which a ``*`` does not backtrack: no glob can make a
-match slow.
+The globs of a list become one regular expression without backtracking: no glob is slow.
 """
 
 from __future__ import annotations
@@ -29,13 +28,9 @@ class Patterns:
         self._uris: Patterns | None = None
         """The same for URIs in their normal form."""
         self._exact = frozenset(self.texts)  # a name with brackets also matches itself
-        self._names = frozenset(text for text in self.texts if not _is_glob(text))
+        self.names = frozenset(text for text in self.texts if not _is_glob(text))
         globs = [translate(text) for text in self.texts if _is_glob(text)]
         self._globs = re.compile("|".join(globs)) if globs else None
-
-    @property
-    def names(self) -> frozenset[str]:
-        return self._names
 
     def unmatched(self, names: Iterable[str]) -> list[str]:
         """Return the globs that match none of these names."""

@@ -19,8 +19,3 @@ def rank(level: str) -> int:
 def is_critical(level: str) -> bool:
     """Whether a call of this level needs a person and a channel that are not its caller's."""
     return rank(level) >= rank(CRITICAL)
-
-
-def of_effect(effect: str | None, unknown: str = HIGH) -> str:
-    """Return the risk of a tool with this effect; `unknown` for a tool without an effect."""
-    return BY_EFFECT.get(effect or "", unknown)

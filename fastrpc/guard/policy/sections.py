@@ -44,7 +44,9 @@ class Section:
             (self._lines[path[:size]] for size in range(len(path), 0, -1) if path[:size] in self._lines), 0
         )
         where = f"{self._file}, line {line}" if line else self._file
-        name = path_text(path)
+        name = ""  # as people write it: ``rules[2].when``
+        for each in path:
+            name += f"[{each}]" if isinstance(each, int) else f".{each}" if name else each
         return GuardConfigError(f"{where}: {name}: {message}" if name else f"{where}: {message}", line)
 
     def written(self, key: str) -> Any:
@@ -105,14 +107,6 @@ class Section:
             if key not in self._taken:
                 hint = suggestion(key, self._taken) or f"; there are {', '.join(sorted(self._taken))}"
                 raise self.error([key], f"no such key{hint}")
-
-
-def path_text(path: tuple[str | int, ...]) -> str:
-    """Return a path as people write it: ``rules[2].when``."""
-    text = ""
-    for each in path:
-        text += f"[{each}]" if isinstance(each, int) else f".{each}" if text else each
-    return text
 
 
 def shown(value: Any) -> str:

@@ -7,6 +7,7 @@ and what the lists lack is refused with -32000. Everything else is as in an empt
 
 from __future__ import annotations
 
+from fastrpc.errors import Reworded
 from fastrpc.guard.policy import sections
 from fastrpc.guard.policy.config import GuardConfig
 from fastrpc.guard.policy.references import References
@@ -20,10 +21,8 @@ def config_of(file: str, source: str, version: str, references: References) -> G
     """Return the configuration of a file. Raises GuardConfigError."""
     import json
 
-    try:
+    with Reworded(ValueError, GuardConfigError, f"{file}: not JSON: "):
         value = json.loads(source)
-    except ValueError as error:
-        raise GuardConfigError(f"{file}: not JSON: {error}") from None
     root = Section(file, value, {})
     enabled = root.take("enabled", sections.flag, True)
     expose, auth = root.table("expose"), root.table("auth")

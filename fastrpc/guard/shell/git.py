@@ -110,13 +110,9 @@ def only_reads(words: Sequence[str]) -> bool:
         return True
     name, options = (words[0] if words else ""), words[1:]
     known = SUBCOMMANDS.get(name)
-    if known is None or any(_checks_signatures(word) for word in options):
+    # Not if a word may be a format with one of gpg's placeholders, as ``%G?`` and ``%(signature)``.
+    if known is None or any("%" in each and ("G" in each or "signature" in each) for each in options):
         return False
     if name in LISTING and not (options and options[0] in LISTING[name]):
         known = known._replace(operands=0)
     return known.allows(options)
-
-
-def _checks_signatures(word: str) -> bool:
-    """Whether a word may be a format with one of gpg's placeholders, as ``%G?`` and ``%(signature)``."""
-    return "%" in word and ("G" in word or "signature" in word)

@@ -277,7 +277,10 @@ class HttpApp:
             return None
         stateless_header = (request.header(b"mcp-protocol-version") or "") >= STATELESS
         if kind == "invalid":
-            await self._post_invalid(request, body)
+            exchange = self.exchanges.take(request.principal)  # whose dispatcher makes the error
+            answer = exchange.receive(body, request.entry)
+            self.exchanges.put_back(exchange)
+            await request.answer(400, answer or b"")
             return None
         if kind == "batch":
             await self._check_batch(message, stateless_header)
@@ -319,13 +322,6 @@ class HttpApp:
                 raise InvalidRequest(f"Invalid request: {STATELESS} has no batches")
             if len(text) > LONG_ELEMENT:
                 await asyncio.sleep(0)  # others have their turn
-
-    async def _post_invalid(self, request: HttpRequest, body: bytes) -> None:
-        """Respond to JSON that is not a message: the dispatcher makes the error."""
-        exchange = self.exchanges.take(request.principal)
-        answer = exchange.receive(body, request.entry)
-        self.exchanges.put_back(exchange)
-        await request.answer(400, answer or b"")
 
     async def _post_stateless(self, request: HttpRequest, body: bytes, message: Message) -> Rest:
         id = message.id or b"null"

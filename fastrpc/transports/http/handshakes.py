@@ -38,26 +38,22 @@ class Handshake:
     task: asyncio.Task[None] | None = None
 
 
+@dataclass(eq=False, repr=False)
 class TlsListener:
     """Accepts connections from a listening socket; `make` returns the protocol for one whose handshake
     succeeds. At most `most` handshakes are under way. Begins at once.
     """
 
-    def __init__(
-        self,
-        listener: socket.socket,
-        context: ssl.SSLContext,
-        make: Callable[[], asyncio.Protocol],
-        most: int,
-    ) -> None:
-        self._listener = listener
-        self._context = context
-        self._make = make
-        self._most = most
+    listener: socket.socket
+    context: ssl.SSLContext
+    make: Callable[[], asyncio.Protocol]
+    most: int
+
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._handshakes: ByAddress[Handshake] = ByAddress()
         self._pause: asyncio.TimerHandle | None = None
-        self._loop.add_reader(listener, self._accept)
+        self._loop.add_reader(self.listener, self._accept)
 
     def under_way(self) -> list[socket.socket]:
         """Return the connections whose handshakes are under way."""
@@ -66,7 +62,7 @@ class TlsListener:
     def close(self) -> None:
         """Stop accepting, and close the connections whose handshakes are under way."""
         if self._pause is None:
-            self._loop.remove_reader(self._listener)
+            self._loop.remove_reader(self.listener)
         else:
             self._pause.cancel()
         while self._give_up_oldest():
@@ -75,15 +71,15 @@ class TlsListener:
     def _accept(self) -> None:
         for _ in range(ACCEPTS):
             try:
-                connection, client = self._listener.accept()
+                connection, client = self.listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:
-                self._loop.remove_reader(self._listener)
+                self._loop.remove_reader(self.listener)
                 self._pause = self._loop.call_later(PAUSE_SECONDS, self._go_on)
                 return
             connection.setblocking(False)
-            if len(self._handshakes) >= self._most:
+            if len(self._handshakes) >= self.most:
                 self._give_up_oldest()
             handshake = Handshake(address_of(client if isinstance(client, tuple) else None), connection)
             self._handshakes.add(handshake)
@@ -91,7 +87,7 @@ class TlsListener:
 
     def _go_on(self) -> None:
         self._pause = None
-        self._loop.add_reader(self._listener, self._accept)
+        self._loop.add_reader(self.listener, self._accept)
 
     def _give_up_oldest(self) -> bool:
         """Close the connection of the oldest handshake; False if there is none."""
@@ -109,7 +105,7 @@ class TlsListener:
         handshake.begun = True
         try:
             await self._loop.connect_accepted_socket(
-                self._make, handshake.connection, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                self.make, handshake.connection, ssl=self.context, ssl_handshake_timeout=HANDSHAKE_SECONDS
             )
         except (OSError, asyncio.TimeoutError, asyncio.CancelledError):
             handshake.connection.close()  # not TLS, or the client has disconnected, or a timeout

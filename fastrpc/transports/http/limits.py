@@ -40,8 +40,7 @@ class ConnectionLimits:
     handshakes: int = 512
     """Of TLS, besides these. One more replaces the oldest."""
     eviction_seconds: float = 1.0
-    """How long a connection between two requests must have been idle to be evicted: a client that is about to
-    reuse it would lose its request."""
+    """How long a connection must have been idle to be evicted: a client may be about to reuse it."""
 
 
 class Deadline:

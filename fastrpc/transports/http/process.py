@@ -67,11 +67,6 @@ class WorkerGroup:
     folder: str
     channel: socket.socket
 
-    @property
-    def folder_name(self) -> str:
-        """The random name of the folder, which no other host uses."""
-        return os.path.basename(self.folder)
-
 
 def serve(
     server: HttpServable,
@@ -165,7 +160,7 @@ def _server_of(
         router = SessionRouter(app, group.folder, group.number, group.count, announcements.take)
         announcements.carriers.append(router.share)
         if server.runtime.shared is not None:
-            server.runtime.shared.group = group.folder_name
+            server.runtime.shared.group = os.path.basename(group.folder)  # a random name
     front = application.front(router or app)
     if settings.trace is not None:
         from fastrpc.transports.http.tracing import Traced
@@ -181,7 +176,7 @@ def _server_of(
         on_ready=on_ready,
         notice_seconds=settings.notice_seconds,
         access=None if access is None else access.buffer,
-        **settings.uvicorn,
+        options=settings.uvicorn,
     )
 
 

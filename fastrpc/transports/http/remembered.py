@@ -106,8 +106,7 @@ class Head:
 
 @dataclass(slots=True, eq=False)
 class HeadTemplate:
-    """An admitted head without the values of the `VARYING` headers: `pieces` precede each of these values,
-    `rest` follows the last."""
+    """An admitted head without values of the `VARYING` headers: `pieces` precede each, `rest` follows."""
 
     head: Head
     path: str

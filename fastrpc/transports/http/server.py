@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from fastrpc.transports.http.sockets import ignore_new_connections
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from fastrpc._core.access_buffer import AccessBuffer
@@ -49,6 +50,7 @@ LAST_CONNECTIONS_SECONDS = 0.1
 CLOSE = (b"connection", b"close")
 
 
+@dataclass(eq=False)
 class HttpServer(Transport):
     """One process's server. Of uvicorn's only the state and the Date header are used.
 
@@ -58,33 +60,21 @@ class HttpServer(Transport):
     `notice_seconds` before it. Requests are recorded in `access`, if there is one.
     """
 
-    def __init__(
-        self,
-        app: HttpApp,
-        sockets: list[socket.socket],
-        *,
-        limits: ConnectionLimits | None = None,
-        hot: bool = True,
-        front: Front | None = None,
-        router: SessionRouter | None = None,
-        tls: ssl.SSLContext | None = None,
-        on_ready: Callable[[], object] | None = None,
-        notice_seconds: float = 0.0,
-        access: AccessBuffer | None = None,
-        **options: Any,
-    ) -> None:
-        self.app = app
-        self.sockets = sockets
-        self.limits = limits or ConnectionLimits()
+    app: HttpApp
+    sockets: list[socket.socket]
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    hot: bool = True
+    front: Front | None = None
+    router: SessionRouter | None = None
+    tls: ssl.SSLContext | None = None
+    on_ready: Callable[[], object] | None = None
+    notice_seconds: float = 0.0
+    access: AccessBuffer | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         _fit(self.limits)
-        self._hot = hot
-        self._front = front or app
-        self._router = router
-        self._tls = tls
-        self._on_ready = on_ready
-        self.notice_seconds = notice_seconds
-        self._access = access
-        self._options = options
+        self._front = self.front or self.app
         self._server: uvicorn.Server | None = None
         self._listeners: list[Any] = []
         """Of asyncio.Server, with TLS of TlsListener."""
@@ -107,14 +97,14 @@ class HttpServer(Transport):
                 "access_log": False,
                 "server_header": False,
                 "proxy_headers": False,
-                **self._options,
+                **self.options,
             },
         )
         for each in self.sockets:
             if each.family != socket.AF_UNIX:  # for those that it accepts: a client may just vanish
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._router is not None:
-            await self._router.begin()
+        if self.router is not None:
+            await self.router.begin()
         config.load()
         server = self._server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
@@ -132,19 +122,19 @@ class HttpServer(Transport):
         for listener in self.sockets:
             self._listeners.append(await self._accepting(listener, make, config.backlog))
         server.started = True
-        if self._on_ready is not None:
-            self._on_ready()
+        if self.on_ready is not None:
+            self.on_ready()
 
     async def _accepting(
         self, listener: socket.socket, make: Callable[[], Protocol], backlog: int
     ) -> asyncio.Server | TlsListener:
         """Accept connections from a socket; return an object with ``close()``."""
-        if self._tls is None:
+        if self.tls is None:
             loop = asyncio.get_running_loop()
             return await loop.create_server(make, sock=listener, backlog=backlog)
         from fastrpc.transports.http.handshakes import TlsListener
 
-        return TlsListener(listener, self._tls, make, self.limits.handshakes)
+        return TlsListener(listener, self.tls, make, self.limits.handshakes)
 
     async def wait_closed(self) -> None:
         """Never returns; runs uvicorn's timer, which updates the Date header."""
@@ -180,8 +170,8 @@ class HttpServer(Transport):
         await self._front.stop(0.0)
         if self._server is not None:
             await self._close_connections(self._server)
-        if self._router is not None:
-            await self._router.close()
+        if self.router is not None:
+            await self.router.close()
         if self._monitor is not None:
             self._monitor.close()
         refusals.flush()
@@ -203,21 +193,21 @@ class HttpServer(Transport):
 
     def _protocol(self, monitor: ConnectionMonitor, loop: asyncio.AbstractEventLoop) -> type[Protocol]:
         """Return the class of connections."""
-        if self._access is None:
-            hot = self._hot_path = self._exposed(HotPath(self.app, loop)) if self._hot else None
+        if self.access is None:
+            hot = self._hot_path = self._exposed(HotPath(self.app, loop)) if self.hot else None
             return type("Protocol", (Protocol,), {"monitor": monitor, "hot": hot})
         from fastrpc.transports.http.access import Access, NotedHotPath, NotedProtocol
 
-        access = Access(self._access)
+        access = Access(self.access)
         access.attach(self.app)
-        hot = self._hot_path = self._exposed(NotedHotPath(self.app, loop, access)) if self._hot else None
+        hot = self._hot_path = self._exposed(NotedHotPath(self.app, loop, access)) if self.hot else None
         return type("Protocol", (NotedProtocol,), {"monitor": monitor, "hot": hot, "access": access})
 
     def _exposed(self, hot: HotPath) -> HotPath:
         if self.app.exposes_requests:
             from fastrpc.transports.http.current_request import expose
 
-            expose(hot, "http" if self._tls is None else "https")
+            expose(hot, "http" if self.tls is None else "https")
         return hot
 
     def let_go(self) -> None:
@@ -227,7 +217,7 @@ class HttpServer(Transport):
             for connection in self._server.server_state.connections:
                 found = connection.transport.get_extra_info("socket")
                 sockets.append(-1 if found is None else found.fileno())
-        if self._tls is not None:
+        if self.tls is not None:
             for listener in self._listeners:
                 sockets += [each.fileno() for each in listener.under_way()]
         forks.replace(descriptor for descriptor in sockets if descriptor >= 0)

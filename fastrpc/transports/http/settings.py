@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.regular_files import check_regular, open_regular
 from fastrpc.signed_texts import FILE_VARIABLE, configured
 from fastrpc.transports.http.auth import CALLER_OPTIONS, take, token_from_environment
@@ -139,10 +139,8 @@ class HttpSettings:
         context.set_alpn_protocols(["http/1.1"])
         certificate, key = self.tls
         for option, path in (("tls_cert", certificate), ("tls_key", key)):
-            try:
+            with Reworded(OSError, UsageError, f"http: {option}: {path}: "):
                 check_regular(path)
-            except OSError as error:
-                raise UsageError(f"http: {option}: {path}: {error.strerror}") from None
         try:
             # For a key with a password OpenSSL would prompt at the terminal, if there is one.
             context.load_cert_chain(certificate, key, password=_no_password)
@@ -179,10 +177,8 @@ class HttpSettings:
         if self.access_log in (None, "-"):
             return
         self.access_log = os.path.abspath(self.access_log)
-        try:
+        with Reworded(OSError, UsageError, f"http: access_log: {self.access_log}: "):
             os.close(open_regular(self.access_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
-        except OSError as error:
-            raise UsageError(f"http: access_log: {self.access_log}: {error.strerror}") from None
 
 
 def _no_password() -> bytes:

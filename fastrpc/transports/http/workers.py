@@ -16,6 +16,7 @@ import socket
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 
 YOUNG_SECONDS = 10.0
 PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds before a worker that died young is replaced, by how often that happened in a row; then the server
-ends."""
+"""Seconds before a worker that died young is replaced, by how often in a row; then the server ends."""
 LONGEST_WAIT = 3600.0
 OVERTIME_SECONDS = 6.0
 """Seconds that a worker may take to end besides its grace period; then it is killed."""
@@ -55,21 +55,17 @@ class Worker:
     """When the next process with this number is started; `inf` while there is one."""
 
 
+@dataclass(eq=False)
 class Workers:
     """The workers of a server, as their parent process manages them."""
 
-    def __init__(
-        self,
-        make: Callable[[], HttpServable],
-        settings: HttpSettings,
-        sockets: list[list[socket.socket]],
-        on_ready: Callable[[], object],
-    ) -> None:
-        self._make = make
-        self._settings = settings
-        self._sockets = sockets
-        self._on_ready = on_ready
-        self._workers = [Worker(number) for number in range(settings.workers)]
+    make: Callable[[], HttpServable]
+    settings: HttpSettings
+    sockets: list[list[socket.socket]]
+    on_ready: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        self._workers = [Worker(number) for number in range(self.settings.workers)]
         self._selector = selectors.DefaultSelector()
         self._announced = False
         self._ends = 0
@@ -84,7 +80,7 @@ class Workers:
                 f"http: workers: {threading.active_count() - 1} thread(s) run already, which a fork would "
                 "lose; begin them in the server's lifespan"
             )
-        others = (signal.SIGUSR1,) if self._settings.stats else ()
+        others = (signal.SIGUSR1,) if self.settings.stats else ()
         with (
             tempfile.TemporaryDirectory(prefix="fastrpc-") as self._folder,
             SignalWriter(*others) as self._signals,
@@ -96,7 +92,9 @@ class Workers:
 
     def _supervise(self) -> None:
         while True:
-            self._begin_due()
+            for worker in self._workers:
+                if self._may_begin(worker) and worker.begins_at <= monotonic():
+                    self._begin(worker)
             if self._ends and not any(worker.pid for worker in self._workers):
                 return
             ready = {key.fileobj for key, _ in self._selector.select(self._wait_seconds())}
@@ -123,11 +121,6 @@ class Workers:
     def _may_begin(self, worker: Worker) -> bool:
         """Whether a worker may start: the first starts alone, so that an error is reported once."""
         return not self._ends and (worker.number == 0 or self._workers[0].ready or self._announced)
-
-    def _begin_due(self) -> None:
-        for worker in self._workers:
-            if self._may_begin(worker) and worker.begins_at <= monotonic():
-                self._begin(worker)
 
     def _begin(self, worker: Worker) -> None:
         ours, theirs = socket.socketpair()
@@ -160,8 +153,8 @@ class Workers:
         """Close the parent's descriptors, so that its death is noticed, and the other workers' sockets."""
         self._signals.leave_to_parent()
         self._selector.close()
-        own = set(self._sockets[worker.number])
-        for found in {found for sockets in self._sockets for found in sockets} - own:
+        own = set(self.sockets[worker.number])
+        for found in {found for sockets in self.sockets for found in sockets} - own:
             found.close()
         for other in self._workers:
             if other.channel is not None:
@@ -174,9 +167,9 @@ class Workers:
         group = WorkerGroup(worker.number, len(self._workers), self._folder, channel)
         try:
             serve(
-                self._make(),
-                self._settings,
-                self._sockets[worker.number],
+                self.make(),
+                self.settings,
+                self.sockets[worker.number],
                 lambda: channel.send(b"r"),
                 group,
             )
@@ -193,7 +186,7 @@ class Workers:
             worker.ready = True
             if not self._announced and all(worker.ready for worker in self._workers):
                 self._announced = True
-                self._on_ready()
+                self.on_ready()
         else:
             self._selector.unregister(worker.channel)
 
@@ -245,8 +238,8 @@ class Workers:
         """End all workers: with the grace period; the second time, without; the third, by SIGKILL."""
         self._ends += 1
         if self._ends == 1:
-            settings = self._settings
-            for found in {found for sockets in self._sockets for found in sockets}:
+            settings = self.settings
+            for found in {found for sockets in self.sockets for found in sockets}:
                 found.close()
             self._killed_at = (
                 monotonic() + settings.notice_seconds + settings.drain_seconds + OVERTIME_SECONDS
@@ -255,10 +248,8 @@ class Workers:
         elif self._ends == 2:
             for worker in self._workers:
                 if worker.channel is not None:
-                    try:
+                    with suppress(OSError):  # it has just ended by itself
                         worker.channel.send(b"h")
-                    except OSError:
-                        pass  # it has just ended by itself
         else:
             self._signal_all(signal.SIGKILL)
 
