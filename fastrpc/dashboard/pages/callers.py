@@ -43,7 +43,7 @@ OF_FIELDS = {"owner": "owner", "class": "class", "scope": "scopes", "scopes": "s
 
 
 @dataclass(frozen=True)
-class Part:
+class ShownRows:
     """The items on a page of a list, the numbers of the pages before and after it, None for none, and how
     many items all pages have."""
 
@@ -53,14 +53,14 @@ class Part:
     count: int
 
 
-def _part(view: PageView, items: Sequence[Item]) -> Part:
+def _part(view: PageView, items: Sequence[Item]) -> ShownRows:
     asked = view.query.get("page", "1")
     last = max(1, -(-len(items) // ON_A_PAGE))
     number = min(int(asked), last) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 1
     number = max(number, 1)
     start = (number - 1) * ON_A_PAGE
     before, after = (number - 1 or None), (number + 1 if number < last else None)
-    return Part(items[start : start + ON_A_PAGE], before, after, len(items))
+    return ShownRows(items[start : start + ON_A_PAGE], before, after, len(items))
 
 
 @dataclass(frozen=True)
