@@ -426,7 +426,7 @@ def test_a_notification_outside_of_calls_reaches_no_one_where_principals_share_a
         ):
             for principal, expected in (("", 1), ("somebody else", 1)):
                 next(iter(app.runtime.dispatchers)).principal = principal
-                app.runtime.announcements.notify(echo.VENDOR, {})
+                app.runtime.announcements.notify(echo.VENDOR, {}, is_heard_by_all=False)
                 for client in (one, other):
                     await client.ping()
                     assert [each["method"] for each in client.notifications] == [echo.VENDOR] * expected
