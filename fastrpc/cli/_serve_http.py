@@ -122,7 +122,8 @@ def serve(
     if serving is not None and "--dashboard" in options:
         from fastrpc.cli.dashboard import announce_link_at
 
-        http.on_listening = partial(announce_link_at, serving.database_url)
+        file = serving.path if serving.config.database else ""
+        http.on_listening = partial(announce_link_at, serving.database_url, file)
     run(made, http)
 
 
