@@ -86,7 +86,8 @@ def serve(
     if "--guard" in options:
         from fastrpc.guard.guarded_server import serving_over_http
 
-        serving = serving_over_http(options["--guard"], application)
+        has_pages = "--dashboard" in options
+        serving = serving_over_http(options["--guard"], application, makes_tokens=has_pages)
     http = HttpSettings(
         options["--http"],
         workers=settings["FASTRPC_WORKERS"],
