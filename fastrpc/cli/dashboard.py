@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from fastrpc.dashboard.view import Sources
+    from fastrpc.dashboard.view import AuditSource, Sources
     from fastrpc.guard.policy.config import GuardConfig
     from fastrpc.storage.database import Database
 
@@ -68,8 +68,8 @@ def main(arguments: list[str]) -> int:
     check_action("dashboard", chosen.action, OF_ACTION)
     options.check_options(chosen, "this action")
     config = None if chosen.guard is None else policy_file.read(chosen.guard)
-    url = chosen.database or (config and config.database)
-    with guard_database(url, is_quick=chosen.action == "link") as database:
+    of_file = None if config is None else config.database
+    with guard_database(chosen.database or of_file, is_quick=chosen.action == "link") as database:
         if chosen.action == "serve":
             _serve(database, chosen, config)
         else:
@@ -110,8 +110,8 @@ def _serve(database: Database, chosen: Namespace, config: GuardConfig | None) ->
         signal.signal(
             number, lambda *_: None
         )  # at its end, uvicorn raises the signal that ended it once more
-    config = uvicorn.Config(dashboard, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    served = uvicorn.Config(dashboard, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(served)
     server.run(sockets)
 
 
@@ -119,12 +119,9 @@ def _sources(database: Database, chosen: Namespace, config: GuardConfig | None) 
     """Return what the pages show. `config` is that of the guard's file, if it is named. Raises UsageError for
     an audit log that cannot be used."""
     from fastrpc.dashboard.task_database import TaskDatabase
-    from fastrpc.dashboard.view import AuditSource, Sources
+    from fastrpc.dashboard.view import Sources
 
-    folder = chosen.audit or os.path.join(configuration()["FASTRPC_STATE_DIR"], "audit")
-    sources = Sources(
-        lambda: database, tasks=TaskDatabase(), log=AuditSource(os.path.abspath(folder), chosen.audit_key)
-    )
+    sources = Sources(lambda: database, tasks=TaskDatabase(), log=_log(chosen, config))
     if config is None:
         return sources
     from dataclasses import replace
@@ -132,9 +129,21 @@ def _sources(database: Database, chosen: Namespace, config: GuardConfig | None) 
     from fastrpc.guard.editing import PolicyEditor
     from fastrpc.guard.serving import audit_log_for
 
-    if chosen.audit is None:
-        sources = replace(sources, log=AuditSource.of(config.audit))
     return replace(sources, audit=audit_log_for(config), policy=PolicyEditor(chosen.guard))
+
+
+def _log(chosen: Namespace, config: GuardConfig | None) -> AuditSource | None:
+    """Return the audit log that the pages read, None for none: its folder and key are those of the options,
+    else of the guard's file, else the default ones."""
+    from fastrpc.dashboard.view import AuditSource
+
+    default = os.path.abspath(os.path.join(configuration()["FASTRPC_STATE_DIR"], "audit"))
+    found = AuditSource(default) if config is None else AuditSource.of(config.audit)
+    folder = found.folder if found is not None else None
+    key = found.public_key if found is not None else None
+    if chosen.audit is not None:
+        folder = os.path.abspath(chosen.audit)
+    return None if folder is None else AuditSource(folder, chosen.audit_key or key)
 
 
 def announce_link(database: Database, url: str, guard: str = "") -> None:

@@ -4,16 +4,20 @@ log and sign-in they use."""
 from __future__ import annotations
 
 import contextlib
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from support.dashboard_browser import Browser, question
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
+from support.waiting import eventually
 
 from fastrpc import Client
 from fastrpc.guard.approvals.store import ApprovalStore
+from fastrpc.guard.audit.log import AuditLog
 from fastrpc.storage import open_database
 
 TOOLS = """
@@ -78,3 +82,41 @@ def test_a_token_that_is_made_at_the_page_is_valid_though_the_state_folder_is_ne
         for token in ("t" * 40, found[0]):
             with Client.sync(f"http://127.0.0.1:{server.port}/mcp", token=token) as client:
                 assert [each.name for each in client.list_tools()] == ["echo"]
+
+
+KEY = 'key_file = "KEYS/signing.pem"\n'
+OWN = "the public key is the folder's own"
+
+
+@pytest.mark.parametrize(
+    ("of_file", "options", "said"),
+    [
+        ("", (), ["Verified", OWN]),
+        (KEY, (), ["Verified"]),
+        (KEY, ("--audit", "LOG"), ["Verified"]),
+        (KEY, ("--audit-key", "LOG/missing.pub"), ["No such file"]),
+        ("", ("--audit", "LOG"), ["Verified", OWN]),
+        ("", ("--audit", "LOG", "--audit-key", "KEYS/signing.pem.pub"), ["Verified"]),
+    ],
+)
+def test_the_folder_of_the_log_and_its_key_are_each_of_the_option_or_else_of_the_file(
+    tmp_path: Path, of_file: str, options: tuple[str, ...], said: list[str]
+) -> None:
+    places = {"KEYS": str(tmp_path / "keys"), "LOG": str(tmp_path / "other")}
+    for name, place in places.items():
+        Path(place).mkdir()
+        of_file = of_file.replace(name, place)
+        options = tuple(each.replace(name, place) for each in options)
+    folder = places["LOG"] if "--audit" in options else str(tmp_path / "state" / "audit")
+    log = AuditLog(folder, key_file=None if OWN in said else f"{places['KEYS']}/signing.pem")
+    identifier = log.append({"category": "mcp_server", "actor": "ada", "action": "tools/call"})
+    log.close()
+    (tmp_path / "guard.toml").write_text(f"[audit]\n{of_file}")
+    with pages(tmp_path, *options) as server:
+        browser = visitor(server, tmp_path)
+        assert identifier in browser.get("/audit").text
+        browser.get("/audit/check")
+        browser.send("/audit/check")
+        eventually(lambda: "The check runs" not in browser.get("/audit/check").text)
+    page = html.unescape(browser.last)
+    assert [words for words in ("Verified", OWN, "No such file") if words in page] == said
