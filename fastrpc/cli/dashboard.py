@@ -19,6 +19,7 @@ from fastrpc.cli._guard_database import add_database, guard_database
 from fastrpc.command_line import CommandParser, check_action
 from fastrpc.errors import UsageError
 from fastrpc.guard.policy import file as policy_file
+from fastrpc.regular_files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from fastrpc.dashboard.view import AuditSource, Sources
     from fastrpc.guard.policy.config import GuardConfig
+    from fastrpc.guard.policy.dashboard_config import DashboardConfig
     from fastrpc.storage.database import Database
 
 DESCRIPTION = "Serve the guard's pages by themselves, or make a link to sign in to them."
@@ -119,17 +121,43 @@ def _sources(database: Database, chosen: Namespace, config: GuardConfig | None) 
     """Return what the pages show. `config` is that of the guard's file, if it is named. Raises UsageError for
     an audit log that cannot be used."""
     from fastrpc.dashboard.task_database import TaskDatabase
-    from fastrpc.dashboard.view import Sources
+    from fastrpc.dashboard.view import PREFIX, Sources
 
     sources = Sources(lambda: database, tasks=TaskDatabase(), log=_log(chosen, config))
     if config is None:
         return sources
     from dataclasses import replace
 
+    from fastrpc.dashboard.openid import OpenIdSignIn
     from fastrpc.guard.editing import PolicyEditor
     from fastrpc.guard.serving import audit_log_for
 
-    return replace(sources, audit=audit_log_for(config), policy=PolicyEditor(chosen.guard))
+    return replace(
+        sources,
+        audit=audit_log_for(config),
+        policy=PolicyEditor(chosen.guard),
+        sign_in=OpenIdSignIn(_SignInTable(chosen.guard, config).read, PREFIX),
+    )
+
+
+class _SignInTable:
+    """The table of the guard's file that says who may sign in. A change takes effect at the next sign-in; if
+    the file is invalid then, the former table stays in use."""
+
+    def __init__(self, path: str, config: GuardConfig) -> None:
+        self._path = path
+        self._config = config
+        self._stamp: tuple[int, ...] | None = None
+
+    def read(self) -> DashboardConfig:
+        stamp = stamp_of(self._path)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._config = policy_file.read(self._path)
+            except UsageError as error:
+                write_line(f"fastrpc: {error}; the former sign-in stays in use")
+        return self._config.dashboard
 
 
 def _log(chosen: Namespace, config: GuardConfig | None) -> AuditSource | None:
