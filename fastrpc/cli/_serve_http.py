@@ -86,7 +86,8 @@ def serve(
     if "--guard" in options:
         from fastrpc.guard.guarded_server import serving_over_http
 
-        serving = serving_over_http(options["--guard"], application)
+        has_pages = "--dashboard" in options
+        serving = serving_over_http(options["--guard"], application, makes_tokens=has_pages)
     http = HttpSettings(
         options["--http"],
         workers=settings["FASTRPC_WORKERS"],
@@ -122,7 +123,8 @@ def serve(
     if serving is not None and "--dashboard" in options:
         from fastrpc.cli.dashboard import announce_link_at
 
-        http.on_listening = partial(announce_link_at, serving.database_url)
+        file = serving.path if serving.config.database else ""
+        http.on_listening = partial(announce_link_at, serving.database_url, file)
     run(made, http)
 
 

@@ -72,14 +72,18 @@ class GuardedServer:
         return self._server.asgi(**given)
 
 
-def serving_over_http(path: str, options: dict[str, Any], *, has_token: bool = False) -> GuardedServing:
+def serving_over_http(
+    path: str, options: dict[str, Any], *, has_token: bool = False, makes_tokens: bool = False
+) -> GuardedServing:
     """Read the file of a guard over HTTP, and add its settings about callers to `options`, those of
-    `Server.asgi`. `has_token`: there is a token besides these options. Raises UsageError."""
+    `Server.asgi`. `has_token`: there is a token besides these options; `makes_tokens`: there are pages that
+    make tokens. Raises UsageError."""
     from fastrpc.transports.http.auth import CALLER_OPTIONS
 
     is_open = options.get("auth", "needed") is None
     others = has_token or any(options.get(name) is not None for name in CALLER_OPTIONS)
-    serving = GuardedServing(path, "http", needs_tokens=not others and not is_open)
+    needs_tokens = not others and not is_open
+    serving = GuardedServing(path, "http", needs_tokens=needs_tokens, makes_tokens=makes_tokens)
     if serving.has_tokens and not is_open:
         serving.token_sources += options.get("token_sources") or ()
         options["token_sources"] = serving.token_sources

@@ -4,7 +4,7 @@
 file; `guarded` applies the guard to the server of a process. The file is polled every `CHECK_SECONDS`: a
 change takes effect at once; an invalid file is logged, and the former policy remains in use. A worker that is
 started later, because another one has died, begins with the file's current policy. The database of tokens is
-opened only if it exists. Only a guarded server imports this module.
+opened only if it exists or something makes it. Only a guarded server imports this module.
 """
 
 from __future__ import annotations
@@ -63,9 +63,12 @@ NOBODY = Caller("", "")
 class GuardedServing:
     """What the guard of a server needs, for each of its processes. `transport` is stdio or http, or worker
     for a process of `fastrpc worker`, which knows callers as over HTTP. `needs_tokens`: clients can only have
-    tokens of the guard. Raises UsageError for an unusable file."""
+    tokens of the guard. `makes_tokens`: this server has pages that make them. Raises UsageError for an
+    unusable file."""
 
-    def __init__(self, path: str, transport: str, *, needs_tokens: bool = False) -> None:
+    def __init__(
+        self, path: str, transport: str, *, needs_tokens: bool = False, makes_tokens: bool = False
+    ) -> None:
         self.path = os.path.abspath(path)
         self.transport = transport
         self._stamp = stamp_of(self.path)  # before it is read, so that a change in between is noticed later
@@ -85,7 +88,7 @@ class GuardedServing:
                 f"{path}: a worker needs rates and budgets that processes share: defaults.count_in = "
                 '"database", which is the default with PostgreSQL'
             )
-        is_there = bool(self.database_url) or os.path.exists(GUARD.default_path)
+        is_there = bool(self.database_url) or makes_tokens or os.path.exists(GUARD.default_path)
         self.database: GuardDatabase
         """The database in the process that serves; `guarded` sets it."""
         self.guard: Guard

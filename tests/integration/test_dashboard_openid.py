@@ -84,13 +84,13 @@ def new_browser(login: OpenIdServer, database: Database, tmp_path: Path) -> Call
     return lambda: Browser(dashboard)
 
 
-def sent_back(browser: Browser) -> str:
+def sent_back(browser: Browser, base: str = BASE) -> str:
     """Begin a sign-in, and return the path to which the authorization server sends the browser back."""
     begun = browser.get("/enter/elsewhere")
     assert begun.status_code == 303
     back = httpx.get(begun.headers["location"], trust_env=False).headers["location"]
-    assert back.startswith(f"{BASE}/dashboard/enter/callback?")
-    return back.removeprefix(f"{BASE}/dashboard")
+    assert back.startswith(f"{base}/dashboard/enter/callback?")
+    return back.removeprefix(f"{base}/dashboard")
 
 
 # --- who gets in ------------------------------------------------------------------------------------------
@@ -354,6 +354,31 @@ def test_a_mistake_in_the_guards_file_is_named_with_its_line(
     with pytest.raises(GuardConfigError, match=re.escape(said)) as caught:
         policy_file.read(configured(tmp_path, "https://login.example.com"))
     assert re.search(r"guard.toml, line \d+: dashboard", str(caught.value))
+
+
+def test_the_pages_by_themselves_offer_the_authorization_server_and_follow_the_file(
+    login: OpenIdServer, tmp_path: Path
+) -> None:
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    file = Path(configured(tmp_path, login.issuer, base))
+    command = ("dashboard", "serve", "--http", f"127.0.0.1:{port}", "--guard", "guard.toml")
+    ready = r"the dashboard is at (\S+?)/dashboard"
+    with HttpProcess(*command, folder=tmp_path, environment=variables(tmp_path), ready=ready) as server:
+
+        def sign_in() -> httpx.Response:
+            browser = Browser(base)
+            assert f"Sign in at {login.issuer.partition('://')[2]}" in browser.get("/enter").text
+            return browser.get(sent_back(browser, base))
+
+        assert sign_in().status_code == 200
+        file.write_text(file.read_text() + "[[rules]]\n")
+        assert sign_in().status_code == 200
+        assert "the former sign-in stays in use" in server.stderr
+        configured(tmp_path, login.issuer, base)
+        file.write_text(file.read_text().replace('contains = "ops"', 'contains = "chiefs"'))
+        answer = sign_in()
+        assert (answer.status_code, "no rule" in answer.text) == (403, True)
 
 
 # --- a browser and a server -------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from fastrpc.dashboard.view import Sources
 from fastrpc.guard.audit.log import AuditLog
 from fastrpc.guard.callers.tokens import CallerTokens
 from fastrpc.guard.editing import PolicyEditor
+from fastrpc.guard.policy import file as policy_file
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
 
@@ -451,8 +452,13 @@ def test_a_file_that_other_parts_share_is_neither_shown_nor_changed(
     assert "expected an array of texts" in page
     assert "s3cret" not in page
     assert browser.get("/policy/edit").status_code == 403
+    shared.write_text(content := content.replace("3", "[]"))
+    version = policy_file.version_of(content.encode())
     for path in ACTIONS:
-        assert browser.send(path, text="x = 1", version="x").status_code in (400, 403)
+        for text in ("x = 1", "[guard]\n"):
+            for headers in ({}, {"hx-request": "true"}):
+                answer = browser.send(path, text=text, version=version, headers=headers)
+                assert (answer.status_code, "s3cret" in answer.text) == (403, False)
     assert shared.read_text() == content
 
 

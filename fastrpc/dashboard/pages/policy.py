@@ -55,6 +55,14 @@ def _editor(view: PageView) -> PolicyEditor:
     return view.sources.policy
 
 
+def _changeable(view: PageView) -> PolicyEditor:
+    """Return the editor of a file that these pages may change, and so show with its lines."""
+    editor = _editor(view)
+    if editor.is_shared:
+        raise PageError("This file has settings of other parts, too: change it with an editor.", 403)
+    return editor
+
+
 def _opened(view: PageView) -> PolicyText:
     try:
         return _editor(view).open()
@@ -108,24 +116,22 @@ def edit(view: PageView) -> Response:
 
 
 def _form(view: PageView, text: str, version: str, status: int = 200, **values: Any) -> Response:
-    editor = _editor(view)
-    if editor.is_shared:
-        raise PageError("This file has settings of other parts, too: change it with an editor.", 403)
+    editor = _changeable(view)
     given = {"check": _checked(editor, text), "difference": [], "problem": "", **values}
     return view.page("policy_edit.html", status, name=editor.name, text=text, version=version, **given)
 
 
 def check(view: PageView) -> Response:
     """Say what is wrong with a text: as a part of the open page, or with the whole form."""
-    text = _typed(view)
+    editor, text = _changeable(view), _typed(view)
     if view.is_part:
-        return view.page("policy_state.html", check=_checked(_editor(view), text))
+        return view.page("policy_state.html", check=_checked(editor, text))
     return _form(view, text, view.form.get("version", ""))
 
 
 def preview(view: PageView) -> Response:
     """Show what a text would change, before it is saved."""
-    editor, text, version = _editor(view), _typed(view), view.form.get("version", "")
+    editor, text, version = _changeable(view), _typed(view), view.form.get("version", "")
     found = _checked(editor, text)
     if found.policy is None:
         return _form(view, text, version, 400, check=found)
@@ -156,9 +162,7 @@ def preview(view: PageView) -> Response:
 
 
 def save(view: PageView) -> Response:
-    editor, text, version = _editor(view), _typed(view), view.form.get("version", "")
-    if editor.is_shared:
-        raise PageError("This file has settings of other parts, too: change it with an editor.", 403)
+    editor, text, version = _changeable(view), _typed(view), view.form.get("version", "")
     try:
         with recorded(view, "policy.save", target=editor.name, former_policy=version) as fields:
             fields["policy"] = saved = editor.save(text, version)
