@@ -73,7 +73,8 @@ Handler = Callable[["PageView"], "Response"]
 
 @dataclass(frozen=True)
 class PageRoute:
-    """A path below the dashboard, and what answers there. `role`: who may; None: anyone, signed in or not."""
+    """A path below the dashboard, and what answers there. `role`: who may; None: anyone, signed in or not. A
+    form names its role: the default is that of a page which changes nothing."""
 
     method: str
     path: str

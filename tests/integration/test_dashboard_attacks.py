@@ -75,6 +75,12 @@ def test_whoever_has_not_signed_in_gets_nothing_but_the_way_in(dashboard: Dashbo
             assert answer.text == "", route.path
 
 
+def test_every_form_that_does_something_needs_more_than_the_default_role(dashboard: Dashboard) -> None:
+    sent = [route for route in routes(dashboard) if route.method != "GET"]
+    assert {route.path for route in sent if route.role is None} == {"/enter", "/choose"}
+    assert {route.path for route in sent if route.role == VIEWER} == {"/leave"}
+
+
 def test_a_viewer_does_nothing_that_needs_another_role(visit: Visit, dashboard: Dashboard) -> None:
     viewer, seen = visit("vera", "viewer"), 0
     for route in routes(dashboard):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse
 
 from fastrpc.dashboard import openid
-from fastrpc.dashboard.access import SESSION_SECONDS
+from fastrpc.dashboard.access import SESSION_SECONDS, VIEWER
 from fastrpc.dashboard.language import LANGUAGES
 from fastrpc.dashboard.openid import CALLBACK, LOGIN_SECONDS, SignInFailed
 from fastrpc.dashboard.recording import recorded
@@ -117,7 +117,7 @@ PAGES = [
             PageRoute("POST", "/enter", sign_in, role=None),
             PageRoute("GET", "/enter/elsewhere", begin_elsewhere, role=None),
             PageRoute("GET", CALLBACK, finish_elsewhere, role=None),
-            PageRoute("POST", "/leave", sign_out),
+            PageRoute("POST", "/leave", sign_out, VIEWER),
             PageRoute("POST", "/choose", choose, role=None),
         ]
     )
