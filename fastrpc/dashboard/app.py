@@ -1,8 +1,9 @@
 """`Dashboard`: the ASGI application of the pages.
 
 For each request it checks the Host, finds the visitor by the cookie, checks that a form was sent by a page of
-this session (Origin, and a token in the form), and has the page answer on a thread. Every response has
-headers that forbid other sites to frame, script or read it. An error becomes a page with one sentence.
+this origin and, where one must be signed in, of this session (a token in the form), and has the page answer
+on a thread. Every response has headers that forbid other sites to frame, script or read it. An error becomes
+a page with one sentence.
 """
 
 from __future__ import annotations
@@ -113,7 +114,9 @@ class Dashboard:
         def page(request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
             if role is not None and visitor is None:
                 return _sign_in_first(request)
-            if form and visitor is not None and not visitor.sent(form.pop("form_token", "")):
+            token = form.pop("form_token", "")
+            is_of_session = request.method == "POST" and role is not None
+            if is_of_session and visitor is not None and not visitor.sent(token):
                 raise PageError(OTHER_SESSION, 403)
             view = self._view(request, visitor, form)
             if role is not None:

@@ -247,6 +247,22 @@ def test_signing_in_again_ends_the_session_before(dashboard: Dashboard, database
     assert browser.get("/").status_code == 200
 
 
+def test_a_browser_with_a_session_uses_a_new_link(dashboard: Dashboard, database: Database) -> None:
+    browser, keys = Browser(dashboard), SignInStore(database)
+    browser.sign_in(keys.make_link("vera", "viewer"))
+    form = browser.get("/enter")  # no redirection, which would keep the code in the address bar
+    assert (form.status_code, 'name="code"' in form.text) == (200, True)
+    former, stranger = browser.cookies[COOKIE], Browser(dashboard)
+    browser.last = stranger.get(
+        "/enter"
+    ).text  # as a link in a mail leads to it: without the cookie
+    assert browser.send("/enter", origin="https://evil.example", code="x").status_code == 403
+    browser.last = stranger.last
+    assert browser.sign_in(keys.make_link("ada", "administrator")).status_code == 303
+    assert "ada" in browser.get("/").text
+    assert keys.visitor(former) is None
+
+
 # --- paths, at a real server --------------------------------------------------------------------------------
 
 TOOLS = """
