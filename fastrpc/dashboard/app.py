@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, StreamingResponse
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, compile_path
 from starlette.staticfiles import StaticFiles
 
 from fastrpc import diagnostics
@@ -34,6 +34,7 @@ from fastrpc.transports.http.guard import Refused, headers_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from re import Pattern
 
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -76,8 +77,11 @@ class Dashboard:
             ),
             key=lambda page: page.order,
         )
+        self._got: list[Pattern[str]] = []
         for page in self.pages:
             for each in page.routes:
+                if each.method == "GET":
+                    self._got.append(compile_path(each.path)[0])
                 endpoint = self._endpoint(each.handler, each.role)
                 routes.append(Route(each.path, endpoint, methods=[each.method]))
         self._app: ASGIApp = Starlette(
@@ -155,7 +159,15 @@ class Dashboard:
 
     def _view(self, request: Request, visitor: Visitor | None, form: dict[str, str]) -> PageView:
         menu = [each for each in self.pages if each.title and each.is_there(self.sources)]
-        return PageView(self.sources, menu, request, visitor, form, request.state.loop)
+        path = request.url.path
+        here = path if request.method == "GET" else f"{PREFIX}{self._shown_at(path.removeprefix(PREFIX))}"
+        return PageView(self.sources, menu, request, visitor, form, request.state.loop, here)
+
+    def _shown_at(self, path: str) -> str:
+        """Return where the page that has a form is got: at the longest beginning of the form's path."""
+        while path and not any(each.match(path) for each in self._got):
+            path = path.rpartition("/")[0]
+        return path or "/"
 
     def _visitor(self, request: Request) -> Visitor | None:
         token = request.cookies.get(COOKIE)

@@ -118,6 +118,26 @@ def test_a_path_answers_its_own_methods_alone(visit: Visit, dashboard: Dashboard
             assert answer.headers["x-frame-options"] == "DENY", path
 
 
+def test_the_answer_to_a_form_leads_back_to_a_page_that_is_got(
+    visit: Visit, dashboard: Dashboard, ask: Ask
+) -> None:
+    browser, waiting, seen = visit(), ask(), 0
+    for route in routes(dashboard):
+        page = asked(browser, route, waiting.id).text if route.method == "POST" else ""
+        for path in re.findall(r'(?:name="back" value|hx-get)="/dashboard([^"]+)"', page):
+            seen += 1
+            assert browser.get(path).status_code != 405, (route.path, path)
+        if COOKIE not in browser.cookies:
+            browser = visit()
+        browser.get("/")
+    assert seen >= 10
+    browser.get("/")
+    for form in ({"arg:place": '"y"'}, {"arg:place": "no JSON"}):
+        page = browser.send(f"/approvals/{waiting.id}/edit", **form).text
+        assert f'name="back" value="/dashboard/approvals/{waiting.id}"' in page
+        assert f'hx-get="/dashboard/approvals/{waiting.id}"' in page
+
+
 TEXTS = [
     "%00",
     "a%00b",
@@ -253,9 +273,7 @@ def test_a_browser_with_a_session_uses_a_new_link(dashboard: Dashboard, database
     form = browser.get("/enter")  # no redirection, which would keep the code in the address bar
     assert (form.status_code, 'name="code"' in form.text) == (200, True)
     former, stranger = browser.cookies[COOKIE], Browser(dashboard)
-    browser.last = stranger.get(
-        "/enter"
-    ).text  # as a link in a mail leads to it: without the cookie
+    browser.last = stranger.get("/enter").text  # as by a link in a mail: without the cookie
     assert browser.send("/enter", origin="https://evil.example", code="x").status_code == 403
     browser.last = stranger.last
     assert browser.sign_in(keys.make_link("ada", "administrator")).status_code == 303
