@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pkgutil import iter_modules
 from urllib.parse import parse_qsl
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 LONGEST_FORM = 1024 * 1024
 MOST_FIELDS = 200
+MOST_THREADS = 8
+"""Pages that are made at once; others wait. The event loop's threads are for the calls of tools."""
 OTHER_SESSION = "This form is of another session: open the page again and send it once more."
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADERS = {
@@ -63,7 +66,8 @@ class Dashboard:
 
     def __init__(self, sources: Sources, rules: AccessRules) -> None:
         self.sources = sources
-        self.changes = Changes(sources.database)
+        self._threads = ThreadPoolExecutor(MOST_THREADS, "dashboard")
+        self.changes = Changes(sources.database, self._threads)
         self._rules = rules
         routes: list[Route | Mount] = [
             Route("/events", self._events),
@@ -146,14 +150,14 @@ class Dashboard:
             return self._view(request, visitor, {}).page("error.html", status, message=message)
 
         async def endpoint(request: Request) -> Response:
-            request.state.loop = asyncio.get_running_loop()
+            request.state.loop = loop = asyncio.get_running_loop()
             form: dict[str, str] | PageError = {}
             if request.method == "POST":
                 try:
                     form = await _form_of(request)
                 except PageError as error:
                     form = error
-            return await asyncio.to_thread(answer, request, form)
+            return await loop.run_in_executor(self._threads, answer, request, form)
 
         return endpoint
 
@@ -177,7 +181,8 @@ class Dashboard:
         """Tell an open page what has changed, as events (HTML: server-sent events)."""
 
         async def visitor() -> Visitor | None:
-            return await asyncio.to_thread(self._visitor, request)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, self._visitor, request)
 
         try:
             if await visitor() is None:

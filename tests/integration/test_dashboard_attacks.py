@@ -7,7 +7,9 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Semaphore
 from typing import Any
 
 import httpx
@@ -21,7 +23,7 @@ from support.http_server import HttpProcess
 from support.knowledge_entries import ADA, write
 
 from fastrpc.dashboard.access import VIEWER, SignInStore
-from fastrpc.dashboard.app import Dashboard
+from fastrpc.dashboard.app import MOST_THREADS, Dashboard
 from fastrpc.dashboard.openid import CALLBACK
 from fastrpc.dashboard.pages import audit as audit_page
 from fastrpc.dashboard.pages import figures as figures_page
@@ -33,6 +35,7 @@ from fastrpc.guard.audit.log import AuditLog
 from fastrpc.guard.callers.tokens import CallerTokens
 from fastrpc.guard.editing import PolicyEditor
 from fastrpc.storage.database import Database
+from fastrpc.storage.errors import StorageError
 from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
@@ -386,6 +389,46 @@ def test_a_browser_with_a_session_uses_a_new_link(dashboard: Dashboard, database
     assert browser.sign_in(keys.make_link("ada", "administrator")).status_code == 303
     assert "ada" in browser.get("/").text
     assert keys.visitor(former) is None
+
+
+# --- threads ----------------------------------------------------------------------------------------------
+
+
+def test_pages_and_tools_take_no_threads_of_each_other() -> None:
+    """Pages that wait for their database hold a bounded number of threads, none of which are those that
+    tools use; and pages answer while tools hold all of theirs."""
+    entered, ends = Semaphore(0), Event()
+
+    def database() -> Database:
+        entered.release()
+        assert ends.wait(60)
+        raise StorageError("it does not serve")
+
+    async def flood() -> list[int]:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(of_tools)
+        application = Dashboard(Sources(database), AccessRules(None))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url=BASE) as client:
+            held = loop.run_in_executor(None, ends.wait, 60)  # a tool holds the only thread
+            assert (await asyncio.wait_for(client.get("/dashboard/enter"), 60)).status_code == 200
+            ends.set()
+            await held
+            ends.clear()
+            cookie = {"cookie": f"{COOKIE}=x"}
+            sent = [
+                asyncio.create_task(client.get("/dashboard/", headers=cookie))
+                for _ in range(MOST_THREADS + 4)
+            ]
+            try:
+                for _ in range(MOST_THREADS):
+                    assert await asyncio.wait_for(loop.run_in_executor(None, entered.acquire, True, 60), 60)
+                assert not await loop.run_in_executor(None, entered.acquire, True, 0.2)
+            finally:
+                ends.set()
+            return [answer.status_code for answer in await asyncio.gather(*sent)]
+
+    with ThreadPoolExecutor(1) as of_tools:
+        assert asyncio.run(flood()) == [503] * (MOST_THREADS + 4)
 
 
 # --- paths, at a real server --------------------------------------------------------------------------------
