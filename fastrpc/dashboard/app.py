@@ -1,14 +1,16 @@
 """`Dashboard`: the ASGI application of the pages.
 
 For each request it checks the Host, finds the visitor by the cookie, checks that a form was sent by a page of
-this session (Origin, and a token in the form), and has the page answer on a thread. Every response has
-headers that forbid other sites to frame, script or read it. An error becomes a page with one sentence.
+this origin and, where one must be signed in, of this session (a token in the form), and has the page answer
+on a thread. Every response has headers that forbid other sites to frame, script or read it. An error becomes
+a page with one sentence.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pkgutil import iter_modules
 from urllib.parse import parse_qsl
@@ -17,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, StreamingResponse
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, compile_path
 from starlette.staticfiles import StaticFiles
 
 from fastrpc import diagnostics
@@ -33,6 +35,7 @@ from fastrpc.transports.http.guard import Refused, headers_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from re import Pattern
 
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 
 LONGEST_FORM = 1024 * 1024
 MOST_FIELDS = 200
+MOST_THREADS = 8
+"""Pages that are made at once; others wait. The event loop's threads are for the calls of tools."""
 OTHER_SESSION = "This form is of another session: open the page again and send it once more."
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADERS = {
@@ -61,7 +66,8 @@ class Dashboard:
 
     def __init__(self, sources: Sources, rules: AccessRules) -> None:
         self.sources = sources
-        self.changes = Changes(sources.database)
+        self._threads = ThreadPoolExecutor(MOST_THREADS, "dashboard")
+        self.changes = Changes(sources.database, self._threads)
         self._rules = rules
         routes: list[Route | Mount] = [
             Route("/events", self._events),
@@ -75,8 +81,11 @@ class Dashboard:
             ),
             key=lambda page: page.order,
         )
+        self._got: list[Pattern[str]] = []
         for page in self.pages:
             for each in page.routes:
+                if each.method == "GET":
+                    self._got.append(compile_path(each.path)[0])
                 endpoint = self._endpoint(each.handler, each.role)
                 routes.append(Route(each.path, endpoint, methods=[each.method]))
         self._app: ASGIApp = Starlette(
@@ -113,7 +122,9 @@ class Dashboard:
         def page(request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
             if role is not None and visitor is None:
                 return _sign_in_first(request)
-            if form and visitor is not None and not visitor.sent(form.pop("form_token", "")):
+            token = form.pop("form_token", "")
+            is_of_session = request.method == "POST" and role is not None
+            if is_of_session and visitor is not None and not visitor.sent(token):
                 raise PageError(OTHER_SESSION, 403)
             view = self._view(request, visitor, form)
             if role is not None:
@@ -139,20 +150,28 @@ class Dashboard:
             return self._view(request, visitor, {}).page("error.html", status, message=message)
 
         async def endpoint(request: Request) -> Response:
-            request.state.loop = asyncio.get_running_loop()
+            request.state.loop = loop = asyncio.get_running_loop()
             form: dict[str, str] | PageError = {}
             if request.method == "POST":
                 try:
                     form = await _form_of(request)
                 except PageError as error:
                     form = error
-            return await asyncio.to_thread(answer, request, form)
+            return await loop.run_in_executor(self._threads, answer, request, form)
 
         return endpoint
 
     def _view(self, request: Request, visitor: Visitor | None, form: dict[str, str]) -> PageView:
         menu = [each for each in self.pages if each.title and each.is_there(self.sources)]
-        return PageView(self.sources, menu, request, visitor, form, request.state.loop)
+        path = request.url.path
+        here = path if request.method == "GET" else f"{PREFIX}{self._shown_at(path.removeprefix(PREFIX))}"
+        return PageView(self.sources, menu, request, visitor, form, request.state.loop, here)
+
+    def _shown_at(self, path: str) -> str:
+        """Return where the page that has a form is got: at the longest beginning of the form's path."""
+        while path and not any(each.match(path) for each in self._got):
+            path = path.rpartition("/")[0]
+        return path or "/"
 
     def _visitor(self, request: Request) -> Visitor | None:
         token = request.cookies.get(COOKIE)
@@ -162,7 +181,8 @@ class Dashboard:
         """Tell an open page what has changed, as events (HTML: server-sent events)."""
 
         async def visitor() -> Visitor | None:
-            return await asyncio.to_thread(self._visitor, request)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, self._visitor, request)
 
         try:
             if await visitor() is None:

@@ -19,6 +19,7 @@ from fastrpc.storage.schema import change_number
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from concurrent.futures import Executor
 
     from fastrpc.storage.database import Database
 
@@ -34,10 +35,11 @@ class TooManyPages(FastrpcError):
 
 
 class Changes:
-    """The streams of the open pages of a process."""
+    """The streams of the open pages of a process. `threads` read the database."""
 
-    def __init__(self, database: Callable[[], Database]) -> None:
+    def __init__(self, database: Callable[[], Database], threads: Executor) -> None:
         self._database = database
+        self._threads = threads
         self._number = -1
         self._changed = asyncio.Condition()
         self._pages = 0
@@ -84,7 +86,8 @@ class Changes:
         trouble = ""
         while self._pages and not self._is_stopping:
             try:
-                number = await asyncio.to_thread(self._read_number)
+                loop = asyncio.get_running_loop()
+                number = await loop.run_in_executor(self._threads, self._read_number)
                 trouble = ""
             except StorageError as error:
                 if str(error) != trouble:

@@ -73,7 +73,8 @@ Handler = Callable[["PageView"], "Response"]
 
 @dataclass(frozen=True)
 class PageRoute:
-    """A path below the dashboard, and what answers there. `role`: who may; None: anyone, signed in or not."""
+    """A path below the dashboard, and what answers there. `role`: who may; None: anyone, signed in or not. A
+    form names its role: the default is that of a page which changes nothing."""
 
     method: str
     path: str
@@ -131,7 +132,8 @@ class Page:
 
 class PageView:
     """A request of a visitor, None for one who has not signed in. `menu` are the pages
-    that it names, `form` has the fields of a form; `loop` is the event loop that serves."""
+    that it names, `form` has the fields of a form; `loop` is the event loop that serves; `here` is the path
+    of the page, where it is got: for the response to a form, that of the page with the form."""
 
     def __init__(
         self,
@@ -141,6 +143,7 @@ class PageView:
         visitor: Visitor | None,
         form: dict[str, str],
         loop: asyncio.AbstractEventLoop,
+        here: str,
     ) -> None:
         self.sources = sources
         self.menu = menu
@@ -148,6 +151,7 @@ class PageView:
         self.visitor = visitor
         self.form = form
         self.loop = loop
+        self.here = here
 
     @property
     def person(self) -> str:
@@ -160,9 +164,9 @@ class PageView:
 
     @property
     def place(self) -> str:
-        """The path of the request, with its query."""
-        url = self.request.url
-        return f"{url.path}?{url.query}" if url.query else url.path
+        """The path of the page, with the query of the request."""
+        query = self.request.url.query
+        return f"{self.here}?{query}" if query else self.here
 
     @property
     def is_part(self) -> bool:
@@ -221,8 +225,8 @@ class PageView:
             raise PageError("The server is busy: try again.", 503) from None
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page, or a part of one, made from a template. `place`: where the same page is got, for the
-        response to a form."""
+        """Return a page, or a part of one, made from a template. `place`: where the same page is got, if that
+        is not the path of the page with its query."""
         made = (
             environment()
             .get_template(template)
@@ -230,7 +234,7 @@ class PageView:
                 view=self,
                 visitor=self.visitor,
                 menu=self.menu,
-                here=self.request.url.path,
+                here=self.here,
                 server=self.sources.server,
                 language=self.language,
                 theme=self.theme,

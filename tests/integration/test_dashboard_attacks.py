@@ -7,26 +7,120 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Semaphore
 from typing import Any
 
 import httpx
 import pytest
+from fastrpc.tools.knowledge._personal import Personal
+from fastrpc.tools.knowledge._store import current, current_documents
 from support.dashboard_browser import BASE, Browser, Elements
 from support.guarded_folder import fastrpc, variables
+from support.guarded_shop import POLICY, shop_server
 from support.http_server import HttpProcess
+from support.knowledge_entries import ADA, write
 
 from fastrpc.dashboard.access import VIEWER, SignInStore
-from fastrpc.dashboard.app import Dashboard
-from fastrpc.dashboard.view import COOKIE, PageRoute
+from fastrpc.dashboard.app import MOST_THREADS, Dashboard
+from fastrpc.dashboard.openid import CALLBACK
+from fastrpc.dashboard.pages import audit as audit_page
+from fastrpc.dashboard.pages import figures as figures_page
+from fastrpc.dashboard.serving import ServingProcess
+from fastrpc.dashboard.task_database import TaskDatabase
+from fastrpc.dashboard.view import COOKIE, AuditSource, PageRoute, Sources
 from fastrpc.guard.approvals.store import Approval, ApprovalStore
+from fastrpc.guard.audit.log import AuditLog
+from fastrpc.guard.callers.tokens import CallerTokens
+from fastrpc.guard.editing import PolicyEditor
 from fastrpc.storage.database import Database
+from fastrpc.storage.errors import StorageError
+from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
 Ask = Callable[..., Approval]
 Visit = Callable[..., Browser]
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
 PARAMETER = re.compile(r"\{\w+(?::\w+)?\}")
+ELSEWHERE = {"/enter/elsewhere", CALLBACK}
+"""What leads on: to an authorization server, and back to the form without one."""
+CALL = {"category": "mcp_server", "actor": "ada#1", "action": "tools/call", "tool": "search", "outcome": "ok"}
+RUN = {
+    "id": "seen:1", "workflow": "seen", "state": "completed", "started_at": 1.0, "ended_at": 2.0, "input": {},
+    "output": None, "error": "", "definition": {}, "step_count": 0, "steps": [],
+}  # fmt: skip
+
+
+class Knowledge(Personal):
+    """What the toolset has of a person, with a run: only a server that executes workflows makes one."""
+
+    def run(self, id: str) -> dict[str, Any]:
+        return {**RUN, "id": id}
+
+    def runs(self, offset: int) -> list[dict[str, Any]]:
+        return [RUN]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[AuditLog]:
+    found = AuditLog(str(tmp_path / "audit"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def dashboard(
+    database: Database, log: AuditLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Dashboard:
+    """A dashboard that has everything that pages show."""
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
+    for name in ("knowledge", "tasks"):
+        monkeypatch.setenv(f"FASTRPC_{name.upper()}_DATABASE", f"sqlite:///{tmp_path}/{name}.sqlite3")
+    monkeypatch.setattr(audit_page, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(figures_page, "WAIT_SECONDS", 0.0)
+    policy, shop = tmp_path / "guard.toml", shop_server()
+    policy.write_text(POLICY)
+    sources = Sources(
+        lambda: database,
+        "shop",
+        serving=ServingProcess(shop),
+        tasks=TaskDatabase(),
+        audit=log,
+        log=AuditSource(log.folder),
+        policy=PolicyEditor(str(policy), shop),
+        knowledge=Knowledge,
+    )
+    return Dashboard(sources, AccessRules(None))
+
+
+@pytest.fixture
+def pages(visit: Visit, ask: Ask, log: AuditLog, database: Database) -> dict[str, str]:
+    """By the path of a route with parameters, one at which a page is that shows something."""
+    log.append(CALL)
+    assert log.flush()
+    recorded = re.search(
+        rb'"id":"(audit_\w+)"', b"".join(map(Path.read_bytes, Path(log.folder).glob("*.jsonl")))
+    )
+    assert recorded is not None
+    token, _ = CallerTokens(database).create("ada", caller_class="agent")
+    entry = write(current(), "The deadline is in May.")
+    document, _ = current_documents().begin(ADA, "notes.txt", b"notes", ())
+    browser = visit()
+    browser.get("/tool?name=search")
+    made = browser.send("/tool", tool="search", call="c" * 20, **{"arg:text": '"tea"'})
+    assert made.headers["location"] == f"/dashboard/own-calls/{'c' * 20}", made.text
+    return {
+        "/approvals/{id}": f"/approvals/{ask().id}",
+        "/tool": "/tool?name=search",
+        "/own-calls/{id}": f"/own-calls/{'c' * 20}",
+        "/callers/classes/{name:path}": "/callers/classes/agent",
+        "/callers/tokens/{id}": f"/callers/tokens/{token.id}",
+        "/audit/{id}": f"/audit/{recorded[1].decode()}",
+        "/figures/{id}.svg": f"/figures/{next(iter(figures_page.CHARTS))}.svg",
+        "/knowledge/entries/{id}": f"/knowledge/entries/{entry.id}",
+        "/knowledge/documents/{id}": f"/knowledge/documents/{document.id}",
+    }
 
 
 def routes(dashboard: Dashboard) -> list[PageRoute]:
@@ -67,12 +161,34 @@ def test_every_answer_forbids_frames_inline_scripts_and_content_from_elsewhere(
         assert answer.status_code < 500, (route.path, answer.text)
 
 
+def test_every_page_is_there_and_forbids_frames_inline_scripts_and_content_from_elsewhere(
+    visit: Visit, dashboard: Dashboard, pages: dict[str, str]
+) -> None:
+    browser, seen = visit(), set()
+    for route in routes(dashboard):
+        if route.method == "GET" and route.path not in ELSEWHERE:
+            answer = browser.get(pages.get(route.path, path_of(route)))
+            assert answer.status_code == 200, (route.path, answer.text)
+            assert "default-src 'none'" in answer.headers["content-security-policy"], route.path
+            assert "unsafe" not in answer.headers["content-security-policy"], route.path
+            assert answer.headers["x-frame-options"] == "DENY", route.path
+            assert answer.headers["cache-control"] == "no-store", route.path
+            seen.add(route.path)
+    assert seen >= pages.keys()
+
+
 def test_whoever_has_not_signed_in_gets_nothing_but_the_way_in(dashboard: Dashboard) -> None:
     for route in routes(dashboard):
         if route.role is not None:
             answer = asked(Browser(dashboard), route)
             assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard/enter"), route.path
             assert answer.text == "", route.path
+
+
+def test_every_form_that_does_something_needs_more_than_the_default_role(dashboard: Dashboard) -> None:
+    sent = [route for route in routes(dashboard) if route.method != "GET"]
+    assert {route.path for route in sent if route.role is None} == {"/enter", "/choose"}
+    assert {route.path for route in sent if route.role == VIEWER} == {"/leave"}
 
 
 def test_a_viewer_does_nothing_that_needs_another_role(visit: Visit, dashboard: Dashboard) -> None:
@@ -110,6 +226,26 @@ def test_a_path_answers_its_own_methods_alone(visit: Visit, dashboard: Dashboard
             answer = browser._send(method, PARAMETER.sub("x", path), headers={"origin": BASE})
             assert answer.status_code == 405, path
             assert answer.headers["x-frame-options"] == "DENY", path
+
+
+def test_the_answer_to_a_form_leads_back_to_a_page_that_is_got(
+    visit: Visit, dashboard: Dashboard, ask: Ask
+) -> None:
+    browser, waiting, seen = visit(), ask(), 0
+    for route in routes(dashboard):
+        page = asked(browser, route, waiting.id).text if route.method == "POST" else ""
+        for path in re.findall(r'(?:name="back" value|hx-get)="/dashboard([^"]+)"', page):
+            seen += 1
+            assert browser.get(path).status_code != 405, (route.path, path)
+        if COOKIE not in browser.cookies:
+            browser = visit()
+        browser.get("/")
+    assert seen >= 10
+    browser.get("/")
+    for form in ({"arg:place": '"y"'}, {"arg:place": "no JSON"}):
+        page = browser.send(f"/approvals/{waiting.id}/edit", **form).text
+        assert f'name="back" value="/dashboard/approvals/{waiting.id}"' in page
+        assert f'hx-get="/dashboard/approvals/{waiting.id}"' in page
 
 
 TEXTS = [
@@ -239,6 +375,60 @@ def test_signing_in_again_ends_the_session_before(dashboard: Dashboard, database
     browser.sign_in(SignInStore(database).make_link("ada", "viewer"))
     assert thief.get("/").status_code == 303
     assert browser.get("/").status_code == 200
+
+
+def test_a_browser_with_a_session_uses_a_new_link(dashboard: Dashboard, database: Database) -> None:
+    browser, keys = Browser(dashboard), SignInStore(database)
+    browser.sign_in(keys.make_link("vera", "viewer"))
+    form = browser.get("/enter")  # no redirection, which would keep the code in the address bar
+    assert (form.status_code, 'name="code"' in form.text) == (200, True)
+    former, stranger = browser.cookies[COOKIE], Browser(dashboard)
+    browser.last = stranger.get("/enter").text  # as by a link in a mail: without the cookie
+    assert browser.send("/enter", origin="https://evil.example", code="x").status_code == 403
+    browser.last = stranger.last
+    assert browser.sign_in(keys.make_link("ada", "administrator")).status_code == 303
+    assert "ada" in browser.get("/").text
+    assert keys.visitor(former) is None
+
+
+# --- threads ----------------------------------------------------------------------------------------------
+
+
+def test_pages_and_tools_take_no_threads_of_each_other() -> None:
+    """Pages that wait for their database hold a bounded number of threads, none of which are those that
+    tools use; and pages answer while tools hold all of theirs."""
+    entered, ends = Semaphore(0), Event()
+
+    def database() -> Database:
+        entered.release()
+        assert ends.wait(60)
+        raise StorageError("it does not serve")
+
+    async def flood() -> list[int]:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(of_tools)
+        application = Dashboard(Sources(database), AccessRules(None))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url=BASE) as client:
+            held = loop.run_in_executor(None, ends.wait, 60)  # a tool holds the only thread
+            assert (await asyncio.wait_for(client.get("/dashboard/enter"), 60)).status_code == 200
+            ends.set()
+            await held
+            ends.clear()
+            cookie = {"cookie": f"{COOKIE}=x"}
+            sent = [
+                asyncio.create_task(client.get("/dashboard/", headers=cookie))
+                for _ in range(MOST_THREADS + 4)
+            ]
+            try:
+                for _ in range(MOST_THREADS):
+                    assert await asyncio.wait_for(loop.run_in_executor(None, entered.acquire, True, 60), 60)
+                assert not await loop.run_in_executor(None, entered.acquire, True, 0.2)
+            finally:
+                ends.set()
+            return [answer.status_code for answer in await asyncio.gather(*sent)]
+
+    with ThreadPoolExecutor(1) as of_tools:
+        assert asyncio.run(flood()) == [503] * (MOST_THREADS + 4)
 
 
 # --- paths, at a real server --------------------------------------------------------------------------------

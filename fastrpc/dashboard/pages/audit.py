@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import StreamingResponse
 
+from fastrpc.dashboard.access import APPROVER
 from fastrpc.dashboard.log_jobs import LogJob
 from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.view import Page, PageError, PageRoute
@@ -183,7 +184,7 @@ PAGES = [
             PageRoute("GET", "/audit", records),
             PageRoute("GET", "/audit/export", export),
             PageRoute("GET", "/audit/check", check),
-            PageRoute("POST", "/audit/check", start_check),
+            PageRoute("POST", "/audit/check", start_check, APPROVER),
             PageRoute("GET", "/audit/{id}", one),
         ],
         title="Audit log",

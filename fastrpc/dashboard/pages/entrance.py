@@ -4,6 +4,9 @@ The code is the fragment of the link's URL, which browsers do not send: it is in
 puts it into the form; without scripts one pastes it. Only the form uses the code up, so what fetches the link
 to preview it does not.
 
+The form of a link has no session's token: a page that another site has led to was got without the cookie, but
+the browser sends the cookie with its form. The code is what only the person knows.
+
 An authorization server sends the browser back from another site. Such a request has no `SameSite=Strict`
 cookie, so the token of a sign-in is in a cookie that is `Lax`, and the response is a page that leads on: what
 a page of this site requests has the session's cookie.
@@ -14,7 +17,7 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse
 
 from fastrpc.dashboard import openid
-from fastrpc.dashboard.access import SESSION_SECONDS
+from fastrpc.dashboard.access import SESSION_SECONDS, VIEWER
 from fastrpc.dashboard.language import LANGUAGES
 from fastrpc.dashboard.openid import CALLBACK, LOGIN_SECONDS, SignInFailed
 from fastrpc.dashboard.recording import recorded
@@ -35,8 +38,8 @@ USED = "This link has been used, or its time is over. Make another one: fastrpc 
 
 
 def form(view: PageView) -> Response:
-    if view.visitor is not None:
-        return view.redirect("/")
+    """Show the form. A visitor gets it, too: a link may be for another person or role, and a redirection
+    would take the code along into the address of the next page."""
     return _entrance(view, "")
 
 
@@ -117,7 +120,7 @@ PAGES = [
             PageRoute("POST", "/enter", sign_in, role=None),
             PageRoute("GET", "/enter/elsewhere", begin_elsewhere, role=None),
             PageRoute("GET", CALLBACK, finish_elsewhere, role=None),
-            PageRoute("POST", "/leave", sign_out),
+            PageRoute("POST", "/leave", sign_out, VIEWER),
             PageRoute("POST", "/choose", choose, role=None),
         ]
     )
