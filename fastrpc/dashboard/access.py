@@ -15,6 +15,7 @@ from hmac import compare_digest
 from time import time
 
 from sqlalchemy import delete, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from fastrpc.guard.policy.dashboard_config import ROLES as ROLES
 from fastrpc.storage.schema import dashboard_keys
@@ -34,6 +35,8 @@ LINK_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
 LONGEST_KEY = 100
 """Characters of a code or a token that is looked up at all."""
+_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+"""The statements of each kind of database that can leave a row out which is there."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,12 @@ class SignInStore:
         return Visitor(row.person, row.role, form_token_of(token), row.expires_at)
 
     def is_first(self, form: str, person: str) -> bool:
-        """Whether a form, named by a random text, is sent for the first time."""
+        """Whether a form, named by a random text, is sent for the first time. Of two processes that ask at
+        once, one inserts the row."""
+        values = _row(FORM, form, person, "", self.clock() + SESSION_SECONDS)
         with self._database.changing() as connection:
-            of_form = dashboard_keys.c.digest == _digest(form), dashboard_keys.c.kind == FORM
-            if connection.execute(select(dashboard_keys.c.kind).where(*of_form)).first() is not None:
-                return False
-            values = _row(FORM, form, person, "", self.clock() + SESSION_SECONDS)
-            connection.execute(insert(dashboard_keys).values(values))
-            return True
+            new = _INSERTS[connection.dialect.name](dashboard_keys).values(values).on_conflict_do_nothing()
+            return connection.execute(new, execution_options={"preserve_rowcount": True}).rowcount == 1
 
     def sign_out(self, token: str) -> None:
         """End a session."""
