@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -72,3 +73,22 @@ def test_of_threads_that_start_a_job_at_once_one_starts_it_and_all_wait_for_its_
         at_once(start)
         assert len(started) == turn
     assert len(set(as_of)) == 2
+
+
+def test_the_process_ends_when_its_time_is_over_even_if_it_cannot_write_that(
+    folder: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "dashboard"
+    place.mkdir(mode=0o700)
+    code = (
+        "import shutil, sys, time\n"
+        "from fastrpc.dashboard import log_work\n"
+        "def work(job, arguments):\n"
+        "    shutil.rmtree(job.place)\n"
+        "    time.sleep(60)\n"
+        "log_work.MOST_SECONDS, log_work.LOOK_SECONDS, log_work.WORK = 0.2, 0.3, {'count': work}\n"
+        "log_work.main(sys.argv[1:])\n"
+    )
+    words = ("count", folder, str(place), "{}")
+    ended = subprocess.run([sys.executable, "-c", code, *words], timeout=30, capture_output=True, check=False)
+    assert (ended.returncode, place.exists()) == (1, False), ended.stderr.decode()
