@@ -19,11 +19,14 @@ from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc.server import Server
 
 KEPT_SECONDS = 900.0
+TIMER_SECONDS = 0.1
+"""How much earlier than it should an event loop may call, at most: its clock is read once for each turn."""
 MOST_KEPT = 200
 MOST_RUNNING = 20
 """Calls of one person at once."""
@@ -37,9 +40,11 @@ class TooManyCalls(FastrpcError):
 
 class OwnCall:
     """A call of a person. `typed` has what the fields of its form had. When it has ended, it has a `result`,
-    or a `problem`: why there is none."""
+    or a `problem`: why there is none; then `at_end` is called."""
 
-    def __init__(self, id: str, person: str, tool: str, typed: dict[str, str]) -> None:
+    def __init__(
+        self, id: str, person: str, tool: str, typed: dict[str, str], at_end: Callable[[], object]
+    ) -> None:
         self.id = id
         self.person = person
         self.tool = tool
@@ -49,6 +54,7 @@ class OwnCall:
         self.result: dict[str, Any] | None = None
         self.problem = ""
         self.done = asyncio.Event()
+        self._at_end = at_end
         self._call: SelfCall
 
     def begin(self, server: Server, arguments: dict[str, Any]) -> None:
@@ -73,6 +79,7 @@ class OwnCall:
         self.problem = problem
         self.ended = monotonic()
         self.done.set()
+        self._at_end()
 
     # --- what the call says -------------------------------------------------------------------------------
 
@@ -111,8 +118,9 @@ class OwnCalls:
         found = await self.get(id, person)
         if found is None:
             self._make_room(person)
-            found = self._calls[person, id] = OwnCall(id, person, tool, typed)
-            found.begin(self._server, arguments)
+            found = OwnCall(id, person, tool, typed, self._drop_later)
+            found.begin(self._server, arguments)  # which may raise: then there is no call
+            self._calls[person, id] = found
         try:
             await asyncio.wait_for(found.done.wait(), seconds)
         except asyncio.TimeoutError:
@@ -121,13 +129,20 @@ class OwnCalls:
 
     async def get(self, id: str, person: str) -> OwnCall | None:
         """Return a call of a person, None if there is none, or no longer."""
+        self._drop()
         return self._calls.get((person, id))
 
-    def _make_room(self, person: str) -> None:
+    def _drop(self) -> None:
         before = monotonic() - KEPT_SECONDS
         self._calls = {
             key: each for key, each in self._calls.items() if each.ended is None or each.ended > before
         }
+
+    def _drop_later(self) -> None:
+        """Drop a call that has just ended once its time is over, although nobody asks for it."""
+        asyncio.get_running_loop().call_later(KEPT_SECONDS + TIMER_SECONDS, self._drop)
+
+    def _make_room(self, person: str) -> None:
         if sum(each.person == person and each.ended is None for each in self._calls.values()) >= MOST_RUNNING:
             raise TooManyCalls(f"{MOST_RUNNING} of your calls are in flight: wait, or cancel one.")
         for key in [key for key, each in self._calls.items() if each.ended is not None]:
