@@ -34,13 +34,26 @@ LONGEST_RESULT = 1_000_000
 """Characters of JSON of a result that is kept."""
 
 
+CANCELLED = "You have cancelled the call."
+TOO_LONG = "The call has ended. Its result has {count} characters, too many to show."
+TOO_MANY = "{count} of your calls are in flight: wait, or cancel one."
+WORDS = (CANCELLED, TOO_LONG, TOO_MANY)
+"""Texts that pages show in the visitor's language, with values for the names in braces."""
+
+
 class TooManyCalls(FastrpcError):
-    """The person has as many calls in flight as a person may have here."""
+    """The person has as many calls in flight as a person may have here. `values` are for the names in braces
+    of the message."""
+
+    def __init__(self) -> None:
+        super().__init__(TOO_MANY)
+        self.values = {"count": MOST_RUNNING}
 
 
 class OwnCall:
     """A call of a person. `typed` has what the fields of its form had. When it has ended, it has a `result`,
-    or a `problem`: why there is none; then `at_end` is called."""
+    or a `problem`: why there is none, in the server's words, or one of `WORDS`, with `values`; then `at_end`
+    is called."""
 
     def __init__(
         self, id: str, person: str, tool: str, typed: dict[str, str], at_end: Callable[[], object]
@@ -53,6 +66,7 @@ class OwnCall:
         self.ended: float | None = None
         self.result: dict[str, Any] | None = None
         self.problem = ""
+        self.values: dict[str, Any] | None = None
         self.done = asyncio.Event()
         self._at_end = at_end
         self._call: SelfCall
@@ -73,10 +87,10 @@ class OwnCall:
         """End the call, unless it has ended."""
         if self.ended is None:
             self._call.cancel()
-            self._end("You have cancelled the call.")
+            self._end(CANCELLED, {})
 
-    def _end(self, problem: str = "") -> None:
-        self.problem = problem
+    def _end(self, problem: str = "", values: dict[str, Any] | None = None) -> None:
+        self.problem, self.values = problem, values
         self.ended = monotonic()
         self.done.set()
         self._at_end()
@@ -88,7 +102,7 @@ class OwnCall:
 
     def returned(self, result: str) -> None:
         if len(result) > LONGEST_RESULT:
-            self._end(f"The call has ended. Its result has {len(result):,} characters, too many to show.")
+            self._end(TOO_LONG, {"count": f"{len(result):,}"})
             return
         self.result = loads(result)
         self._end()
@@ -144,7 +158,7 @@ class OwnCalls:
 
     def _make_room(self, person: str) -> None:
         if sum(each.person == person and each.ended is None for each in self._calls.values()) >= MOST_RUNNING:
-            raise TooManyCalls(f"{MOST_RUNNING} of your calls are in flight: wait, or cancel one.")
+            raise TooManyCalls
         for key in [key for key, each in self._calls.items() if each.ended is not None]:
             if len(self._calls) < MOST_KEPT:
                 break

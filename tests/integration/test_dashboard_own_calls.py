@@ -10,13 +10,14 @@ import pytest
 
 from fastrpc import Server
 from fastrpc.dashboard import own_calls
-from fastrpc.dashboard.own_calls import MOST_RUNNING, OwnCall, OwnCalls
+from fastrpc.dashboard.language import LANGUAGES
+from fastrpc.dashboard.own_calls import CANCELLED, MOST_RUNNING, TOO_LONG, OwnCall, OwnCalls, TooManyCalls
 
 Calls = Callable[[OwnCalls], Awaitable[None]]
 
 
 def run(work: Calls) -> None:
-    """Run some work with the calls of a server that has a tool `echo`."""
+    """Run some work with the calls of a server that has the tools `echo` and `wait`."""
 
     async def all_of_it() -> None:
         app = Server("shop")
@@ -24,6 +25,10 @@ def run(work: Calls) -> None:
         @app.tool
         def echo(text: str) -> str:
             return text
+
+        @app.tool
+        async def wait() -> None:
+            await asyncio.Event().wait()
 
         await asyncio.wait_for(work(OwnCalls(app)), 10)
 
@@ -68,5 +73,22 @@ def test_a_result_is_dropped_although_nobody_asks_for_it(monkeypatch: pytest.Mon
         await call(calls, "call")
         while calls._calls:  # `run` ends it
             await asyncio.sleep(0.02)
+
+    run(work)
+
+
+def test_why_there_is_no_result_is_a_text_with_values_that_can_be_translated() -> None:
+    async def work(calls: OwnCalls) -> None:
+        long = await call(calls, "long", "x" * own_calls.LONGEST_RESULT)
+        assert (long.problem, list(long.values or {})) == (TOO_LONG, ["count"])
+        unknown = await calls.make("unknown", "ada", "nothing", {}, {}, 10.0)
+        assert (bool(unknown.problem), unknown.values) == (True, None)  # the server's words
+        waiting = [await calls.make(str(each), "ada", "wait", {}, {}, 0.0) for each in range(MOST_RUNNING)]
+        with pytest.raises(TooManyCalls) as refused:
+            await call(calls, "one more")
+        assert LANGUAGES["ar"].text(str(refused.value), **refused.value.values).startswith("لديك 20 ")
+        for each in waiting:
+            each.cancel()
+            assert (each.problem, each.values) == (CANCELLED, {})
 
     run(work)
