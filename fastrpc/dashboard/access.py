@@ -9,19 +9,23 @@ any process that uses the database knows the visitor. Forms contain a token that
 from __future__ import annotations
 
 import secrets
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from time import time
 
 from sqlalchemy import delete, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from fastrpc.guard.policy.dashboard_config import ROLES as ROLES
 from fastrpc.storage.schema import dashboard_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from sqlalchemy.engine import Connection
 
     from fastrpc.storage.database import Database
 
@@ -34,6 +38,8 @@ LINK_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
 LONGEST_KEY = 100
 """Characters of a code or a token that is looked up at all."""
+_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+"""The statements of each kind of database that can leave a row out which is there."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,8 @@ class SignInStore:
 
     def sign_in(self, code: str) -> str | None:
         """Use up a link, and return the token of a new session; None if there is no such link any more."""
-        with self._database.changing() as connection:
-            now = self.clock()
-            connection.execute(delete(dashboard_keys).where(dashboard_keys.c.expires_at <= now))
+        now = self.clock()
+        with self._adding(now) as connection:
             of_code = dashboard_keys.c.digest == _digest(code), dashboard_keys.c.kind == LINK
             row = connection.execute(select(dashboard_keys).where(*of_code)).first()
             if row is None or connection.execute(delete(dashboard_keys).where(*of_code)).rowcount != 1:
@@ -95,14 +100,13 @@ class SignInStore:
         return Visitor(row.person, row.role, form_token_of(token), row.expires_at)
 
     def is_first(self, form: str, person: str) -> bool:
-        """Whether a form, named by a random text, is sent for the first time."""
-        with self._database.changing() as connection:
-            of_form = dashboard_keys.c.digest == _digest(form), dashboard_keys.c.kind == FORM
-            if connection.execute(select(dashboard_keys.c.kind).where(*of_form)).first() is not None:
-                return False
-            values = _row(FORM, form, person, "", self.clock() + SESSION_SECONDS)
-            connection.execute(insert(dashboard_keys).values(values))
-            return True
+        """Whether a form, named by a random text, is sent for the first time. Of two processes that ask at
+        once, one inserts the row."""
+        now = self.clock()
+        values = _row(FORM, form, person, "", now + SESSION_SECONDS)
+        with self._adding(now) as connection:
+            new = _INSERTS[connection.dialect.name](dashboard_keys).values(values).on_conflict_do_nothing()
+            return connection.execute(new, execution_options={"preserve_rowcount": True}).rowcount == 1
 
     def sign_out(self, token: str) -> None:
         """End a session."""
@@ -110,12 +114,17 @@ class SignInStore:
             connection.execute(delete(dashboard_keys).where(dashboard_keys.c.digest == _digest(token)))
 
     def _make(self, kind: str, person: str, role: str, seconds: float) -> str:
-        key = secrets.token_urlsafe(32)
-        with self._database.changing() as connection:
-            connection.execute(
-                insert(dashboard_keys).values(_row(kind, key, person, role, self.clock() + seconds))
-            )
+        key, now = secrets.token_urlsafe(32), self.clock()
+        with self._adding(now) as connection:
+            connection.execute(insert(dashboard_keys).values(_row(kind, key, person, role, now + seconds)))
         return key
+
+    @contextmanager
+    def _adding(self, now: float) -> Iterator[Connection]:
+        """A transaction that may add a row: what has ended is removed before, so rows do not accumulate."""
+        with self._database.changing() as connection:
+            connection.execute(delete(dashboard_keys).where(dashboard_keys.c.expires_at <= now))
+            yield connection
 
 
 def form_token_of(token: str) -> str:

@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 from hashlib import sha256
-from threading import Thread
+from threading import Lock, Thread, get_ident
 from time import monotonic, sleep
 
 from fastrpc.guard.audit import private_folder
@@ -34,6 +34,9 @@ LARGEST_STATE = 64 * 1024 * 1024
 POLL_SECONDS = 0.02
 LOCK_TRIALS = 10
 """How often the lock is tried: who asks whether a job runs has it for a moment."""
+_starting = Lock()
+_started: dict[str, Thread] = {}
+"""By the file of a job's state, the thread that waits for the process which this one has started last."""
 # The server's own path: `python -m` would look for modules in the working directory first.
 START = """\
 import sys
@@ -63,7 +66,7 @@ class LogJob:
 
     def write(self, state: State) -> None:
         """Replace the state, in one step."""
-        new = f"{self._path}.{os.getpid()}"
+        new = f"{self._path}.{os.getpid()}.{get_ident()}"  # several threads of a process write
         with open(open_regular(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, follow=False), "w") as file:
             json.dump(state, file)
         os.replace(new, self._path)
@@ -83,23 +86,31 @@ class LogJob:
         """Start the work in a process, unless one does it already; wait a little for its end. `first` is the
         state until the work writes one."""
         os.close(private_folder.opened(self.place))
-        if not self.is_running:
-            if first is not None:
-                self.write(first)
-            words = (self.kind, self.folder, self.place, json.dumps(arguments))
-            process = subprocess.Popen(
-                [sys.executable, "-c", START, ":".join(sys.path), *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            waiting = Thread(target=process.wait, name="fastrpc-log-job", daemon=True)
-            waiting.start()
+        with _starting:  # a process that has just been started does not hold the job's lock yet
+            waiting = _started.get(self._path)
+            if (waiting is None or not waiting.is_alive()) and not self.is_running:
+                waiting = _started[self._path] = self._process(arguments, first)
+        if waiting is not None and waiting.is_alive():
             waiting.join(wait_seconds)
             return
         until = monotonic() + wait_seconds
         while self.is_running and monotonic() < until:
             sleep(POLL_SECONDS)
+
+    def _process(self, arguments: State, first: State | None) -> Thread:
+        """Start the process, and return a thread that ends with it."""
+        if first is not None:
+            self.write(first)
+        words = (self.kind, self.folder, self.place, json.dumps(arguments))
+        process = subprocess.Popen(
+            [sys.executable, "-c", START, ":".join(sys.path), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        waiting = Thread(target=process.wait, name="fastrpc-log-job", daemon=True)
+        waiting.start()
+        return waiting
 
     def lock(self) -> bool:
         """Take the lock until this process ends; False if another one has it."""

@@ -34,9 +34,11 @@ def main(words: list[str]) -> None:
 
 def _end(job: LogJob) -> None:
     server, until = os.getppid(), monotonic() + MOST_SECONDS
-    while os.getppid() == server:
-        if monotonic() >= until:
-            job.write({**job.state(), "error": f"stopped after {MOST_SECONDS / 60:.0f} minutes"})
-            break
-        sleep(LOOK_SECONDS)
-    os._exit(1)
+    try:
+        while os.getppid() == server:
+            if monotonic() >= until:
+                job.write({**job.state(), "error": f"stopped after {MOST_SECONDS / 60:.0f} minutes"})
+                break
+            sleep(LOOK_SECONDS)
+    finally:  # the state cannot always be written: the folder is gone, the disk is full
+        os._exit(1)

@@ -19,11 +19,14 @@ from fastrpc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from fastrpc.server import Server
 
 KEPT_SECONDS = 900.0
+TIMER_SECONDS = 0.1
+"""How much earlier than it should an event loop may call, at most: its clock is read once for each turn."""
 MOST_KEPT = 200
 MOST_RUNNING = 20
 """Calls of one person at once."""
@@ -31,15 +34,30 @@ LONGEST_RESULT = 1_000_000
 """Characters of JSON of a result that is kept."""
 
 
+CANCELLED = "You have cancelled the call."
+TOO_LONG = "The call has ended. Its result has {count} characters, too many to show."
+TOO_MANY = "{count} of your calls are in flight: wait, or cancel one."
+WORDS = (CANCELLED, TOO_LONG, TOO_MANY)
+"""Texts that pages show in the visitor's language, with values for the names in braces."""
+
+
 class TooManyCalls(FastrpcError):
-    """The person has as many calls in flight as a person may have here."""
+    """The person has as many calls in flight as a person may have here. `values` are for the names in braces
+    of the message."""
+
+    def __init__(self) -> None:
+        super().__init__(TOO_MANY)
+        self.values = {"count": MOST_RUNNING}
 
 
 class OwnCall:
     """A call of a person. `typed` has what the fields of its form had. When it has ended, it has a `result`,
-    or a `problem`: why there is none."""
+    or a `problem`: why there is none, in the server's words, or one of `WORDS`, with `values`; then `at_end`
+    is called."""
 
-    def __init__(self, id: str, person: str, tool: str, typed: dict[str, str]) -> None:
+    def __init__(
+        self, id: str, person: str, tool: str, typed: dict[str, str], at_end: Callable[[], object]
+    ) -> None:
         self.id = id
         self.person = person
         self.tool = tool
@@ -48,7 +66,9 @@ class OwnCall:
         self.ended: float | None = None
         self.result: dict[str, Any] | None = None
         self.problem = ""
+        self.values: dict[str, Any] | None = None
         self.done = asyncio.Event()
+        self._at_end = at_end
         self._call: SelfCall
 
     def begin(self, server: Server, arguments: dict[str, Any]) -> None:
@@ -67,12 +87,13 @@ class OwnCall:
         """End the call, unless it has ended."""
         if self.ended is None:
             self._call.cancel()
-            self._end("You have cancelled the call.")
+            self._end(CANCELLED, {})
 
-    def _end(self, problem: str = "") -> None:
-        self.problem = problem
+    def _end(self, problem: str = "", values: dict[str, Any] | None = None) -> None:
+        self.problem, self.values = problem, values
         self.ended = monotonic()
         self.done.set()
+        self._at_end()
 
     # --- what the call says -------------------------------------------------------------------------------
 
@@ -81,7 +102,7 @@ class OwnCall:
 
     def returned(self, result: str) -> None:
         if len(result) > LONGEST_RESULT:
-            self._end(f"The call has ended. Its result has {len(result):,} characters, too many to show.")
+            self._end(TOO_LONG, {"count": f"{len(result):,}"})
             return
         self.result = loads(result)
         self._end()
@@ -111,8 +132,9 @@ class OwnCalls:
         found = await self.get(id, person)
         if found is None:
             self._make_room(person)
-            found = self._calls[person, id] = OwnCall(id, person, tool, typed)
-            found.begin(self._server, arguments)
+            found = OwnCall(id, person, tool, typed, self._drop_later)
+            found.begin(self._server, arguments)  # which may raise: then there is no call
+            self._calls[person, id] = found
         try:
             await asyncio.wait_for(found.done.wait(), seconds)
         except asyncio.TimeoutError:
@@ -121,15 +143,22 @@ class OwnCalls:
 
     async def get(self, id: str, person: str) -> OwnCall | None:
         """Return a call of a person, None if there is none, or no longer."""
+        self._drop()
         return self._calls.get((person, id))
 
-    def _make_room(self, person: str) -> None:
+    def _drop(self) -> None:
         before = monotonic() - KEPT_SECONDS
         self._calls = {
             key: each for key, each in self._calls.items() if each.ended is None or each.ended > before
         }
+
+    def _drop_later(self) -> None:
+        """Drop a call that has just ended once its time is over, although nobody asks for it."""
+        asyncio.get_running_loop().call_later(KEPT_SECONDS + TIMER_SECONDS, self._drop)
+
+    def _make_room(self, person: str) -> None:
         if sum(each.person == person and each.ended is None for each in self._calls.values()) >= MOST_RUNNING:
-            raise TooManyCalls(f"{MOST_RUNNING} of your calls are in flight: wait, or cancel one.")
+            raise TooManyCalls
         for key in [key for key, each in self._calls.items() if each.ended is not None]:
             if len(self._calls) < MOST_KEPT:
                 break

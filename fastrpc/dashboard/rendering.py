@@ -28,6 +28,7 @@ def environment() -> Environment:
     found.filters["prose"] = prose
     found.filters["moment"] = moment
     found.filters["visible"] = lambda text: marked(visible_name(text))
+    found.filters["plain"] = visible_name  # for attributes and titles, which have no elements
     found.filters["code"] = code
     found.filters["short"] = short
     return found

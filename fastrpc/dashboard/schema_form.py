@@ -36,6 +36,8 @@ WORDS = (WHOLE, ANY_NUMBER, *(text for text, _ in BOUNDS.values()))
 MOST_STEPS = 20
 """References from one schema to another that are followed."""
 LONGEST_CHOICES = 200
+MOST_LEVELS = 100
+"""Arrays and objects inside each other that are typed."""
 OTHERS = "…"
 """The key of the field for arguments that the schema does not name; no name is written so."""
 
@@ -163,7 +165,7 @@ def _value(field: Field, text: str, say: Say) -> Any:
             raise Mistake(say("Choose one of the values."))
         value = text == "true"
     else:
-        value = _json(text.strip(), say) if field.kind == JSON else _number(field.kind, text.strip(), say)
+        value = value_of(text.strip(), say) if field.kind == JSON else _number(field.kind, text.strip(), say)
     _check_type(value, field.schema, say)
     _check_bounds(value, field.schema, say)
     return value
@@ -171,8 +173,8 @@ def _value(field: Field, text: str, say: Say) -> Any:
 
 def _number(kind: str, text: str, say: Say) -> int | float:
     try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        value = value_of(text, say)
+    except Mistake:
         value = None
     if type(value) is float and kind == INTEGER and value.is_integer():
         value = int(value)
@@ -181,13 +183,29 @@ def _number(kind: str, text: str, say: Say) -> int | float:
     return value
 
 
-def _json(text: str, say: Say) -> Any:
+def value_of(text: str, say: Say) -> Any:
+    """Return the value of a JSON text: one that JSON and UTF-8 can write again, so neither infinite numbers
+    nor half surrogates, of at most `MOST_LEVELS`, so that pages can show it. Raises Mistake."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
         raise Mistake(say("expected JSON: {error}", error="too many levels")) from None
+    except UnicodeEncodeError:
+        raise Mistake(say("expected JSON: {error}", error="half of a surrogate pair")) from None
     except ValueError as error:
         raise Mistake(say("expected JSON: {error}", error=error)) from None
+    if _is_deeper(value, MOST_LEVELS):
+        raise Mistake(say("expected JSON: {error}", error="too many levels"))
+    return value
+
+
+def _is_deeper(tree: Any, levels: int) -> bool:
+    if not isinstance(tree, (dict, list)):
+        return False
+    return not levels or any(
+        _is_deeper(each, levels - 1) for each in (tree.values() if isinstance(tree, dict) else tree)
+    )
 
 
 def _no_constant(name: str) -> Any:
@@ -195,7 +213,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _others(text: str, fields: list[Field], say: Say) -> dict[str, Any]:
-    value = _json(text.strip(), say)
+    value = value_of(text.strip(), say)
     if not isinstance(value, dict):
         raise Mistake(say("expected a JSON object"))
     if any(each.name in value for each in fields if each.key != OTHERS):

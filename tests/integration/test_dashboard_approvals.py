@@ -117,6 +117,20 @@ def test_the_characters_that_are_escaped_are_named(visit: Visit, ask: Ask) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, *("[" * depth + "]" * depth for depth in (101, 950)), "NaN", "1e999", '"\\ud800"'],
+    ids=lambda text: f"{text[:9]}-{len(text)}",
+)
+def test_a_changed_value_that_is_no_strict_json_is_said_beside_its_field(
+    visit: Visit, ask: Ask, store: ApprovalStore, text: str
+) -> None:
+    waiting = ask("order", {"count": 20}, may_edit=True)
+    answer = visit().send(f"/approvals/{waiting.id}/edit", arg_count=text, confirmed="yes")
+    assert (answer.status_code, "expected JSON" in answer.text) == (400, True)
+    assert store.get(waiting.id).state == "waiting"
+
+
 # --- who ----------------------------------------------------------------------------------------------------
 
 

@@ -311,14 +311,16 @@ def test_no_text_of_an_agent_becomes_an_element_or_an_attribute(visit: Visit, ru
     browser = visit(HOSTILE)
     reader = Reader(HOSTILE, "agent")
     entry = write(current(), f"{HOSTILE}\n\u202eline", reader, tags=[HOSTILE[:60]], source=HOSTILE)
-    document = stored(f"{HOSTILE} trip", HOSTILE, "trip \u202e here", tags=(HOSTILE[:60],), reader=reader)
+    document = stored(
+        f"{HOSTILE} trip\u202e", HOSTILE, "trip \u202e here", tags=(HOSTILE[:60],), reader=reader
+    )
     names = {node["id"]: f"{HOSTILE}{node['id']}" for node in NODES}
     hostile_flow = {
         "nodes": [{**node, "id": names[node["id"]], "config": {}} for node in NODES],
         "edges": [{"from": names["find"], "to": names["new"], "when": HOSTILE}],
     }
     run |= {
-        "id": f"seen:{HOSTILE}", "workflow": HOSTILE, "state": HOSTILE, "definition": hostile_flow,
+        "id": f"seen:{HOSTILE}", "workflow": f"{HOSTILE}\u202e", "state": HOSTILE, "definition": hostile_flow,
         "error": HOSTILE, "output": {HOSTILE: HOSTILE},
         "steps": steps((names["find"], HOSTILE), input=[HOSTILE], error=HOSTILE),
     }  # fmt: skip
@@ -350,6 +352,8 @@ def test_no_text_of_an_agent_becomes_an_element_or_an_attribute(visit: Visit, ru
         links = [each.get("href") or "" for tag, each in elements if tag == "a"]
         assert all(each.startswith(("/dashboard", "?after=", "#")) for each in links), (path, links)
         assert "\u202e" not in answer.text, path
+        assert not [each for _, each in elements if "<mark>" in str(each)], path
+        assert not re.search(r"<title>[^<]*<mark", answer.text), path
     assert "&lt;script&gt;" in pages["/knowledge"].text
     assert "<mark>\\u202e</mark>" in pages[f"/knowledge/documents/{document}"].text
     ElementTree.fromstring(pages["/knowledge/runs/x/picture.svg"].text)

@@ -14,6 +14,8 @@ from support.dashboard_shop import Shop
 from support.guarded_folder import fastrpc, records
 from support.waiting import eventually
 
+from fastrpc.dashboard.language import LANGUAGES
+
 TOOLS = """
 import asyncio
 from typing import Literal
@@ -226,6 +228,8 @@ def test_a_person_cancels_a_call_that_waits(shop: Shop) -> None:
     path = re.findall(r'hx-get="/dashboard(/own-calls/[^"]+)"', page)[0]
     assert browser.send(f"{path}/cancel").status_code == 303
     eventually(lambda: "You have cancelled the call." in browser.get(path).text)
+    said = LANGUAGES["ar"].text("You have cancelled the call.")
+    assert said in browser.get(path, **{"accept-language": "ar"}).text
     assert "No call is here." in browser.get("/calls").text
 
 

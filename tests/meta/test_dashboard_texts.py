@@ -21,6 +21,8 @@ from fastrpc.guard.approvals.store import STATES
 from fastrpc.guard.policy.risks import LEVELS
 
 FOLDER = Path(__file__).parents[2] / "fastrpc" / "dashboard"
+MARKED = re.compile(r'(?:="[^"]*|block title %\}.*)\|\s*(?:visible|marked|code|prose)\b')
+"""An attribute or a title with a filter that returns elements: they would be shown as text."""
 IN_TEMPLATE = re.compile(r'_\("([^"]+)"')
 
 
@@ -65,3 +67,9 @@ def test_each_text_has_one_translation_and_each_translation_a_text(code: str) ->
     assert sorted(set(translated) - wanted) == []
     for english, other in translated.items():
         assert re.findall(r"\{\w+\}", english) == re.findall(r"\{\w+\}", other), english
+
+
+def test_no_attribute_and_no_title_has_the_marks_of_a_filter() -> None:
+    templates = sorted((FOLDER / "templates").iterdir())
+    assert len(templates) > 30
+    assert {path.name: found for path in templates if (found := MARKED.findall(path.read_text()))} == {}

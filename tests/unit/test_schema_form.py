@@ -102,6 +102,9 @@ def test_what_was_typed_becomes_values_and_what_is_empty_is_left_out() -> None:
         ("tags", "[1, 2, 3]", "at most 2"),
         ("tags", "[" * 100_000, "expected JSON"),
         ("place", "Infinity", "expected JSON"),
+        ("price", "1e999", "a number"),
+        ("any", "[1e999]", "expected JSON"),
+        ("any", '{"\\udc00": 1}', "half of a surrogate"),
         ("odd", "1.5", "string, integer"),
     ],
 )

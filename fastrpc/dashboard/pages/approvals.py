@@ -14,6 +14,7 @@ from functools import cached_property
 from unicodedata import name as name_in_unicode
 
 from fastrpc.dashboard.access import APPROVER
+from fastrpc.dashboard.schema_form import Mistake, value_of
 from fastrpc.dashboard.view import Page, PageRoute
 from fastrpc.guard.approvals.binding import indented
 from fastrpc.guard.approvals.display import ESCAPE, visible_name, written
@@ -270,9 +271,9 @@ def edit(view: PageView) -> Response:
         if text.strip() == before:
             continue
         try:
-            edited[name] = json.loads(text)
-        except ValueError as error:
-            mistakes[name] = view.language.text("expected JSON: {error}", error=error)
+            edited[name] = value_of(text, view.language.text)
+        except Mistake as mistake:
+            mistakes[name] = str(mistake)
     if mistakes or not edited:
         nothing = (
             ""

@@ -12,7 +12,7 @@ import secrets
 from json import loads
 from urllib.parse import urlencode
 
-from fastrpc.dashboard import behind, schema_form
+from fastrpc.dashboard import behind, own_calls, schema_form
 from fastrpc.dashboard.access import APPROVER
 from fastrpc.dashboard.own_calls import TooManyCalls
 from fastrpc.dashboard.recording import recorded
@@ -42,7 +42,7 @@ STATES = (
     *(member.RUNNING, member.STARTING, member.NOT_STARTED, member.FAILED, member.ENDED),
     *(member.INVALID, member.DISABLED, member.DENIED),
 )
-WORDS = (*STATES, *schema_form.WORDS)
+WORDS = (*STATES, *schema_form.WORDS, *own_calls.WORDS)
 
 
 def servers(view: PageView) -> Response:
@@ -150,7 +150,8 @@ def call(view: PageView) -> Response:
     try:
         made = view.in_loop(own.make(id, view.person, shown.name, typed, arguments, WAIT_SECONDS))
     except TooManyCalls as error:
-        return _form(view, shown, typed, error=str(error), status=429)
+        said = view.language.text(str(error), **error.values)
+        return _form(view, shown, typed, error=said, status=429)
     problem = _text_of(made.result) if made.result is not None and made.result.get("isError") else ""
     mistakes = placed(problem, fields)
     if mistakes:
@@ -184,13 +185,19 @@ def _show_call(view: PageView, made: OwnCall) -> Response:
         call=made,
         place=f"{PREFIX}/own-calls/{made.id}",
         name=visible_name(made.tool),
-        problem=visible_name(made.problem),
+        problem=_problem(view, made),
         is_error=bool(result.get("isError")),
         blocks=[_shown_block(each) for each in blocks],
         structured="" if structured is None else _cut(written(structured, 2)),
         seconds=None if made.ended is None else made.ended - made.began,
         longest=LONGEST_SHOWN,
     )
+
+
+def _problem(view: PageView, made: OwnCall) -> str:
+    if made.values is None:  # what the server has said
+        return visible_name(made.problem)
+    return view.language.text(made.problem, **made.values)
 
 
 def _is_json_of(structured: Any, text: str) -> bool:
