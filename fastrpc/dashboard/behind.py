@@ -1,7 +1,8 @@
 """What is behind the server of this process: the servers of a gateway with their health and latency, or the
 server itself; the tools of each.
 
-Read from what a gateway counts anyway, and from the statistics of ``--stats`` if there are some.
+Read from what a gateway counts anyway, and from the statistics of ``--stats`` if there are some. The event
+loop's thread only collects; what is measured and written is so on the page's thread, of what it shows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from fastrpc.telemetry.statistics import duration_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from fastrpc.definitions.tool import Tool
@@ -47,21 +47,24 @@ class ShownServer:
     p99: str = ""
 
 
-@dataclass
 class ShownTool:
     """A tool, as its template shows it. `is_callable`: it exists for the visitor."""
 
-    name: str
-    shown: str
-    description: str
-    effect: str
-    is_callable: bool
-    schema: Mapping[str, Any]
-    output: str = ""
+    def __init__(self, tool: Tool, is_callable: bool) -> None:
+        self.name = tool.name
+        self.shown = visible_name(tool.name)
+        self.description = tool.description or ""
+        self.is_callable = is_callable
+        self.schema: dict[str, Any] = tool.signature.input_schema
+        self._output = tool.signature.output_schema
 
     @property
     def schema_text(self) -> str:
         return written(dict(self.schema), 2)
+
+    @property
+    def output(self) -> str:
+        return "" if self._output is None else written(self._output, 2)
 
 
 def gateway_of(server: Server) -> Gateway | None:
@@ -76,16 +79,18 @@ async def servers(server: Server) -> list[ShownServer]:
     gateway = gateway_of(server)
     if gateway is None:
         names = [tool.name for tool in server.registries.tools]
-        own = ShownServer(OWN, visible_name(server.name), RUNNING, tools=names)
-        return [_measured(own, server)]
-    members = gateway.members.values()
-    return [_measured(_shown_member(each, gateway), server) for each in members]
+        return [ShownServer(OWN, visible_name(server.name), RUNNING, tools=names)]
+    shown = {each: _shown_member(each) for each in gateway.members.values()}
+    for tool in server.registries.tools:
+        owner = gateway.catalogue.owner_of("tool", tool.name)
+        if owner in shown:
+            shown[owner].tools.append(tool.name)
+    return list(shown.values())
 
 
-def _shown_member(member: GatewayMember, gateway: Gateway) -> ShownServer:
+def _shown_member(member: GatewayMember) -> ShownServer:
     state, reason = member.state()
     found = ShownServer(member.name, visible_name(member.name), state, visible_name(masked(reason)))
-    found.tools = gateway.catalogue.tools_of(member)
     found.calls, found.errors = member.calls, member.errors
     upstream = member.upstream
     if upstream is not None:
@@ -95,34 +100,18 @@ def _shown_member(member: GatewayMember, gateway: Gateway) -> ShownServer:
     return found
 
 
-def _measured(found: ShownServer, server: Server) -> ShownServer:
+def measure(found: ShownServer, server: Server) -> None:
+    """Add the latency of a server's tools, if there are statistics. On any thread."""
     if server.statistics is not None:
         durations = server.statistics.durations_of(found.tools)
         if durations.count:
             found.p50 = duration_text(durations.quantile(0.5))
             found.p99 = duration_text(durations.quantile(0.99))
-    return found
 
 
-async def tools(server: Server, names: list[str], person: str) -> list[ShownTool]:
-    """Return tools of a server by their names, those that there are. In the event loop that serves."""
+async def tools(server: Server, names: list[str], person: str) -> list[tuple[Tool, bool]]:
+    """Return tools of a server by their names, those that there are, and of each whether it exists for the
+    person. In the event loop that serves."""
     callable_names = server.runtime.plans.tools_of(dashboard_principal(person))
-    found = []
-    for name in names:
-        tool = server.registries.tools.get(name)
-        if tool is not None:
-            found.append(_shown_tool(tool, tool.name in callable_names))
-    return found
-
-
-def _shown_tool(tool: Tool, is_callable: bool) -> ShownTool:
-    signature = tool.signature
-    return ShownTool(
-        tool.name,
-        visible_name(tool.name),
-        tool.description or "",
-        tool.effect or "",
-        is_callable,
-        signature.input_schema,
-        "" if signature.output_schema is None else written(signature.output_schema, 2),
-    )
+    found = ((name, server.registries.tools.get(name)) for name in names)
+    return [(tool, name in callable_names) for name, tool in found if tool is not None]

@@ -13,6 +13,7 @@ from fastrpc.tasks import store
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.kind import TASKS
 from fastrpc.tasks.overview import page_of_all, task_with
+from fastrpc.tasks.workers import is_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,12 +54,18 @@ class TaskDatabase:
             return task_with(connection, id, time())
 
     def cancel(self, record: TaskRecord, message: str) -> str | None:
-        """Cancel a task; the process that runs it ends its call. Return the approval that has to be withdrawn
-        with it, "" without one; None: it has ended."""
+        """Cancel a task. The process that runs it ends its call; without one, if the function has begun,
+        a process of its server runs it once more to end what it has begun. Return the approval that has to
+        be withdrawn with it, "" without one; None: it has ended."""
         database = self.opened
         assert database is not None
         with database.changing() as connection:
-            if not store.cancel(connection, record.id, record.owner, time(), message=message):
+            now = time()
+            last = task_with(connection, record.id, now)
+            keeps_call = last is not None and bool(last.idempotent) and is_left(last, now)
+            if not store.cancel(
+                connection, record.id, record.owner, now, message=message, keeps_call=keeps_call
+            ):
                 return None
             announce(connection, record.id, "")
             return store.approval_of(connection, record.id)

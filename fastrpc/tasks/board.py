@@ -20,7 +20,7 @@ from fastrpc.storage import StorageError
 from fastrpc.tasks import approvals, store, workers
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.placement import guards_of, leaves_guarded, leaves_to_workers
-from fastrpc.tasks.record import CANCELLED, FAILED, INPUT_REQUIRED, WORKING, TaskRecord
+from fastrpc.tasks.record import CANCELLED, FAILED, WORKING, TaskRecord
 from fastrpc.tasks.rows import TaskRows
 from fastrpc.tasks.run import TaskRun
 from fastrpc.tasks.self_call import params_of
@@ -335,6 +335,10 @@ class TaskBoard:
             store.take_lost, server, self.worker, until, now, ended, LOST_AT_ONCE, guards
         ):
             self._resume(record)
+        tools = list(self.server.runtime.plans.tools)
+        for record in await self._rows.do(store.take_cancelled, server, tools, now, LOST_AT_ONCE, guards):
+            if _is_resumable(self.server, record.tool):
+                self._resume(record, is_cancelled=True)
         if gates is not None and (self.is_worker or not leaves_guarded(self.server)):
             for record in await approvals.proceeding(
                 self._rows, gates, server, self.worker, until, now, guards
@@ -419,13 +423,11 @@ def on_other_hosts() -> bool:
 
 def _left_behind(server: TaskServer, record: TaskRecord | None) -> TaskRecord | None:
     """Return a task if no process runs it, and its tool has to end what it has begun elsewhere."""
-    if record is None or not record.is_open:
+    if record is None or not record.is_open or not _is_resumable(server, record.tool):
         return None
-    plan = server.runtime.plans.tools.get(record.tool)
-    if plan is None or not plan.tool.resumable:
-        return None
-    if record.state == INPUT_REQUIRED:
-        return record
-    has_begun = bool(record.worker)
-    is_left = has_begun and (record.lease_until < time.time() or workers.has_ended(record.worker))
-    return record if is_left else None
+    return record if workers.is_left(record, time.time()) else None
+
+
+def _is_resumable(server: TaskServer, tool: str) -> bool:
+    plan = server.runtime.plans.tools.get(tool)
+    return plan is not None and bool(plan.tool.resumable)

@@ -290,6 +290,25 @@ def other_guards(connection: Connection, server: str, guards: Sequence[str]) -> 
     return sorted(row[0] for row in connection.execute(wanted))
 
 
+def take_cancelled(
+    connection: Connection,
+    server: str,
+    tools: list[str],
+    now: float,
+    limit: int,
+    guards: Sequence[str] = UNGUARDED,
+) -> list[TaskRecord]:
+    """Return cancelled tasks of a server that have kept their call, of tools and guards that the process has;
+    no other process gets them."""
+    left = and_(tasks.c.state == CANCELLED, tasks.c.params != "", tasks.c.server == server, _is_kept(now))
+    mine = and_(left, tasks.c.tool.in_(tools), tasks.c.guard.in_(guards))
+    wanted = select(*COLUMNS).where(mine).limit(limit).with_for_update(skip_locked=True)
+    found = [TaskRecord(*row) for row in connection.execute(wanted)]
+    if found:
+        _change(connection, tasks.c.id.in_([each.id for each in found]), now, **_OVER)
+    return [each._replace(runs=each.runs + 1) for each in found]
+
+
 def _taken(connection: Connection, found: Iterable[Any], worker: str, until: float) -> list[TaskRecord]:
     """Give a worker the tasks of some locked rows; return them, with the approvals for which they waited."""
     records = [TaskRecord(*row) for row in found]
@@ -333,12 +352,22 @@ def answer(
     return None if questions else row._replace(answers=values["answers"])
 
 
-def cancel(connection: Connection, id: str, owner: str, now: float, *, message: str | None = None) -> bool:
+def cancel(
+    connection: Connection,
+    id: str,
+    owner: str,
+    now: float,
+    *,
+    message: str | None = None,
+    keeps_call: bool = False,
+) -> bool:
     """Mark a task as cancelled; who runs it ends its work. `message`: what it says from now on. False: it
-    has ended, or is not there."""
+    has ended, or is not there. `keeps_call`: no process runs it, and `take_cancelled` gives it to one of its
+    server, whose function ends what it has begun."""
     mine = and_(tasks.c.id == id, tasks.c.owner == owner, _IS_OPEN, _is_kept(now))
     said = {} if message is None else {"message": message[:MESSAGE_LIMIT]}
-    return _change(connection, mine, now, state=CANCELLED, **said, **_OVER)
+    over = {} if keeps_call else _OVER
+    return _change(connection, mine, now, state=CANCELLED, **said, **over)
 
 
 def approval_of(connection: Connection, id: str) -> str:

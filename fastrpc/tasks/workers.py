@@ -11,6 +11,12 @@ import os
 import secrets
 from hashlib import blake2b
 
+from fastrpc.tasks.record import INPUT_REQUIRED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fastrpc.tasks.record import TaskRecord
+
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -30,6 +36,16 @@ def has_ended(name: str) -> bool:
     if not place or place != _place():
         return False
     return _started(int(pid)) != started
+
+
+def is_left(record: TaskRecord, now: float) -> bool:
+    """Whether the function of an open task has begun, and no process runs it: it waits for an answer, or for
+    a worker that continues it, or its process has ended."""
+    if record.state == INPUT_REQUIRED:
+        return not record.approval
+    if not record.worker:
+        return record.runs > 0
+    return record.lease_until < now or has_ended(record.worker)
 
 
 def _place() -> str:

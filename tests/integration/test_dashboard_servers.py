@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 from support.dashboard_browser import Browser
@@ -14,8 +15,17 @@ from support.dashboard_shop import Shop
 from support.guarded_folder import fastrpc, records
 from support.waiting import eventually
 
+from fastrpc import Server
+from fastrpc.dashboard import behind
+from fastrpc.dashboard.access import SignInStore
+from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.language import LANGUAGES
+from fastrpc.dashboard.serving import ServingProcess
+from fastrpc.dashboard.view import Sources
+from fastrpc.storage.database import Database
+from fastrpc.transports.http.guard import AccessRules
 
+pytest_plugins = ["support.guard_database"]
 TOOLS = """
 import asyncio
 from typing import Literal
@@ -73,6 +83,11 @@ tools = ["order", "echo", "whoami", "fail", "wipe", "ask", "a_*"]
 mode = "group"
 """
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>\u202e'
+
+
+def counted(count: int) -> dict[str, int]:
+    """Return a count."""
+    return {"count": count}
 
 
 @pytest.fixture
@@ -313,6 +328,39 @@ def echo""",
             assert "The call was cancelled by ada at the dashboard" in said + wrong
         eventually((tmp_path / "stopped").exists)
         assert "hello" in call(browser, "a_echo", text="hello")  # the connection goes on
+
+
+def test_the_event_loop_writes_no_schema_and_a_page_those_that_it_shows(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server("shop")
+    for number in range(120):
+        server.add_tool(counted, name=f"tool-{number}")
+    dashboard = Dashboard(Sources(lambda: database, "shop", ServingProcess(server)), AccessRules(None))
+    browser = Browser(dashboard)
+    assert browser.sign_in(SignInStore(database).make_link("ada", "approver")).status_code == 303
+    names: list[str] = []
+    schemas: list[int] = []
+
+    def shown_name(name: str) -> str:
+        if name.startswith("tool-"):
+            names.append(name)
+            assert current_thread() is not main_thread()
+        return name
+
+    def shown_schema(schema: object, indent: int) -> str:
+        schemas.append(indent)
+        assert current_thread() is not main_thread()
+        return "written"
+
+    monkeypatch.setattr(behind, "visible_name", shown_name)
+    monkeypatch.setattr(behind, "written", shown_schema)
+    for path, shown in (("/servers", 0), ("/tools?server=", 50), ("/tools?server=&find=tool-119", 1)):
+        names.clear()
+        answer = browser.get(path)
+        assert (answer.status_code, len(names), schemas) == (200, shown, []), path
+    assert browser.get("/tool?name=tool-7").status_code == 200
+    assert len(schemas) >= 2
 
 
 def test_pages_that_are_served_by_themselves_have_no_servers_and_no_calls(tmp_path: Path) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select, update
 from support.dashboard_browser import Browser
 from support.dashboard_shop import Shop
 from support.guarded_folder import variables
 from support.http_server import HttpProcess
+from support.task_client import TaskClient
 from support.waiting import eventually
 
+from fastrpc import Context, Server
 from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.pages import tasks as tasks_page
@@ -21,9 +25,10 @@ from fastrpc.dashboard.task_database import TaskDatabase
 from fastrpc.dashboard.view import Sources
 from fastrpc.storage import open_database
 from fastrpc.storage.database import Database
-from fastrpc.tasks import store
+from fastrpc.tasks import board, store
 from fastrpc.tasks.kind import TASKS
 from fastrpc.tasks.record import COMPLETED, TaskRecord
+from fastrpc.tasks.schema import tasks
 from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database"]
@@ -158,6 +163,47 @@ def test_a_database_that_cannot_be_read_is_said_in_one_sentence(
     answer = visit(database).get("/tasks")
     assert answer.status_code == 503
     assert "the tasks" in answer.text
+
+
+@pytest.mark.parametrize("is_asked", [True, False], ids=["it asks", "its process has ended"])
+def test_a_function_that_no_process_runs_ends_what_it_has_begun(
+    rows: Database, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    app, seen = Server("shop"), []
+    monkeypatch.setattr(board, "SWEEP_SECONDS", 1000.0)
+
+    @app.tool(task="required", resumable=True, risk="low")
+    async def order(ctx: Context, item: str) -> str:
+        """Order an item elsewhere."""
+        assert ctx.task is not None
+        seen.append((item, ctx.task.id, ctx.task.is_cancelled))
+        return str((await ctx.elicit("How many?", int)).data) if not ctx.task.is_cancelled else "ended"
+
+    async def cancel_elsewhere() -> str:
+        client = TaskClient(app)
+        id = await client.task("order", item="cup")
+        await client.until(id, "input_required")
+        if not is_asked:
+            with rows.changing() as connection:
+                wanted = tasks.c.id == id
+                changed = {"state": "working", "worker": "elsewhere:1:1:1", "lease_until": 0.0}
+                connection.execute(update(tasks).where(wanted).values(**changed))
+        pages = TaskDatabase()
+        found = pages.task(id)
+        assert found is not None
+        assert pages.cancel(found, "not wanted") == ""
+        for _ in range(2):  # the second one finds nothing
+            await app.runtime.tasks._sweep()
+        while len(seen) < 2:
+            await asyncio.sleep(0.01)
+        assert (await client.get(id))["status"] == "cancelled"
+        await app.runtime.leave()
+        return id
+
+    id = asyncio.run(asyncio.wait_for(cancel_elsewhere(), 30))
+    assert seen == [("cup", id, False), ("cup", id, True)]
+    with rows.reading() as connection:
+        assert connection.execute(select(tasks.c.params, tasks.c.state)).all() == [("", "cancelled")]
 
 
 # --- with a server ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from fastrpc.dashboard import behind, own_calls, schema_form
 from fastrpc.dashboard.access import APPROVER
+from fastrpc.dashboard.behind import ShownTool
 from fastrpc.dashboard.own_calls import TooManyCalls
 from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.schema_form import fields_of, placed, read
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from fastrpc.dashboard.behind import ShownServer, ShownTool
+    from fastrpc.dashboard.behind import ShownServer
     from fastrpc.dashboard.own_calls import OwnCall
     from fastrpc.dashboard.view import PageView
 
@@ -49,6 +50,8 @@ def servers(view: PageView) -> Response:
     """The servers, with how each is."""
     server = view.serving.server
     found = view.in_loop(behind.servers(server))
+    for each in found:
+        behind.measure(each, server)
     return view.page(
         "server_cards.html" if view.is_part else "servers.html",
         shown=found,
@@ -76,11 +79,11 @@ def tools(view: PageView) -> Response:
     start = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
     server = _server(view, name)
     found = view.in_loop(behind.tools(view.serving.server, server.tools, view.person))
-    fitting = [each for each in found if wanted in f"{each.name}\n{each.description}".casefold()]
+    fitting = [each for each in found if wanted in f"{each[0].name}\n{each[0].description or ''}".casefold()]
     return view.page(
         "tools.html",
         of=server,
-        shown=fitting[start : start + ON_A_PAGE],
+        shown=[ShownTool(*each) for each in fitting[start : start + ON_A_PAGE]],
         count=len(fitting),
         find=view.query.get("find", ""),
         following=start + ON_A_PAGE if len(fitting) > start + ON_A_PAGE else None,
@@ -109,7 +112,7 @@ def _tool(view: PageView, name: str) -> ShownTool:
     found = view.in_loop(behind.tools(view.serving.server, [name], view.person))
     if not found:
         raise PageError("There is no such tool.", 404)
-    return found[0]
+    return ShownTool(*found[0])
 
 
 def _form(
