@@ -38,7 +38,10 @@ LINK_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
 LONGEST_KEY = 100
 """Characters of a code or a token that is looked up at all."""
-_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+_INSERTS: dict[str, Callable[..., postgresql.Insert | sqlite.Insert]] = {
+    "postgresql": postgresql.insert,
+    "sqlite": sqlite.insert,
+}
 """The statements of each kind of database that can leave a row out which is there."""
 
 

@@ -153,7 +153,7 @@ class OwnCalls:
         }
 
     def _drop_later(self) -> None:
-        """Drop a call that has just ended once its time is over, although nobody asks for it."""
+        """Drop a call that has just ended once its time is over, although no one asks for it."""
         asyncio.get_running_loop().call_later(KEPT_SECONDS + TIMER_SECONDS, self._drop)
 
     def _make_room(self, person: str) -> None:

@@ -122,7 +122,7 @@ def test_the_characters_that_are_escaped_are_named(visit: Visit, ask: Ask) -> No
     ["[" * 100_000, *("[" * depth + "]" * depth for depth in (101, 950)), "NaN", "1e999", '"\\ud800"'],
     ids=lambda text: f"{text[:9]}-{len(text)}",
 )
-def test_a_changed_value_that_is_no_strict_json_is_said_beside_its_field(
+def test_a_changed_value_that_is_not_strict_json_is_said_beside_its_field(
     visit: Visit, ask: Ask, store: ApprovalStore, text: str
 ) -> None:
     waiting = ask("order", {"count": 20}, may_edit=True)

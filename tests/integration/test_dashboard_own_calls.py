@@ -66,7 +66,7 @@ def test_a_result_is_not_shown_any_longer_than_it_is_kept(monkeypatch: pytest.Mo
     run(work)
 
 
-def test_a_result_is_dropped_although_nobody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_dropped_although_no_one_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_calls, "KEPT_SECONDS", 0.01)
 
     async def work(calls: OwnCalls) -> None:
