@@ -291,6 +291,22 @@ def test_an_id_that_no_record_has_is_said_to_be_unknown(visit: Visit, log: Audit
     assert "<script>" not in answer.text
 
 
+def test_a_search_and_an_export_of_many_records_let_other_threads_run(
+    visit: Visit, log: AuditLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(1000):
+        log.append(call("one"))
+    assert log.flush()
+    pauses: list[float] = []
+    monkeypatch.setattr(page, "sleep", pauses.append)
+    browser = visit()
+    for path in ("/audit?tool=none", "/audit/export?tool=none"):
+        pauses.clear()
+        assert browser.get(path).status_code == 200
+        assert len(pauses) >= 5, path
+        assert min(pauses) > 0
+
+
 # --- export -----------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from fastrpc.dashboard.task_database import TaskDatabase
 from fastrpc.dashboard.view import Sources
 from fastrpc.storage import open_database
 from fastrpc.storage.database import Database
-from fastrpc.tasks import board, store
+from fastrpc.tasks import store
 from fastrpc.tasks.kind import TASKS
 from fastrpc.tasks.record import COMPLETED, TaskRecord
 from fastrpc.tasks.schema import tasks
@@ -166,11 +166,8 @@ def test_a_database_that_cannot_be_read_is_said_in_one_sentence(
 
 
 @pytest.mark.parametrize("is_asked", [True, False], ids=["it asks", "its process has ended"])
-def test_a_function_that_no_process_runs_ends_what_it_has_begun(
-    rows: Database, monkeypatch: pytest.MonkeyPatch, is_asked: bool
-) -> None:
+def test_a_function_that_no_process_runs_ends_what_it_has_begun(rows: Database, is_asked: bool) -> None:
     app, seen = Server("shop"), []
-    monkeypatch.setattr(board, "SWEEP_SECONDS", 1000.0)
 
     @app.tool(task="required", resumable=True, risk="low")
     async def order(ctx: Context, item: str) -> str:
@@ -182,6 +179,9 @@ def test_a_function_that_no_process_runs_ends_what_it_has_begun(
     async def cancel_elsewhere() -> str:
         client = TaskClient(app)
         id = await client.task("order", item="cup")
+        board = app.runtime.tasks
+        assert board._turns is not None
+        board._turns.cancel()  # no sweep but those of this test
         await client.until(id, "input_required")
         if not is_asked:
             with rows.changing() as connection:
@@ -193,7 +193,7 @@ def test_a_function_that_no_process_runs_ends_what_it_has_begun(
         assert found is not None
         assert pages.cancel(found, "not wanted") == ""
         for _ in range(2):  # the second one finds nothing
-            await app.runtime.tasks._sweep()
+            await board._sweep()
         while len(seen) < 2:
             await asyncio.sleep(0.01)
         assert (await client.get(id))["status"] == "cancelled"

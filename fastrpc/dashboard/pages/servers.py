@@ -38,6 +38,8 @@ WAIT_SECONDS = 2.0
 LONGEST_SHOWN = 100_000
 """Characters of a result that a page shows."""
 LONGEST_ID = 64
+LAST_PART = 286
+"""The status with which htmx shows a part of a page, and does not ask for it again."""
 ID = re.compile(r"[A-Za-z0-9_-]{20,64}")
 STATES = (
     *(member.RUNNING, member.STARTING, member.NOT_STARTED, member.FAILED, member.ENDED),
@@ -165,13 +167,20 @@ def call(view: PageView) -> Response:
 
 
 def own_call(view: PageView) -> Response:
-    """A call that the visitor has made."""
-    return _show_call(view, _own_call(view))
+    """A call that the visitor has made. An open page asks for it until it has ended, or is not known to the
+    process that answers."""
+    made = _find_call(view)
+    if made is None and view.is_part:
+        return view.page("own_call_unknown.html", LAST_PART, serving=view.serving)
+    return _show_call(view, _known(made))
 
 
-def _own_call(view: PageView) -> OwnCall:
+def _find_call(view: PageView) -> OwnCall | None:
     id = view.request.path_params["id"][:LONGEST_ID]
-    found = view.in_loop(view.serving.own_calls.get(id, view.person))
+    return view.in_loop(view.serving.own_calls.get(id, view.person))
+
+
+def _known(found: OwnCall | None) -> OwnCall:
     if found is None:
         raise PageError("This call is not known here, or no longer: results are kept for 15 minutes.", 404)
     return found
@@ -185,7 +194,9 @@ def _show_call(view: PageView, made: OwnCall) -> Response:
         blocks = []  # the same once more, for clients that know no structured results
     return view.page(
         "own_call_state.html" if view.is_part else "own_call.html",
+        LAST_PART if view.is_part and made.ended is not None else 200,
         call=made,
+        serving=view.serving,
         place=f"{PREFIX}/own-calls/{made.id}",
         name=visible_name(made.tool),
         problem=_problem(view, made),
@@ -239,7 +250,7 @@ def _text_of(result: dict[str, Any]) -> str:
 
 def end(view: PageView) -> Response:
     """Cancel a call that the visitor has made."""
-    made = _own_call(view)
+    made = _known(_find_call(view))
     view.loop.call_soon_threadsafe(made.cancel)
     return view.redirect(f"/own-calls/{made.id}")
 
