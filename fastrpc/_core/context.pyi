@@ -32,6 +32,8 @@ class InFlightCall:
         """Have the call end at its time limit; so many seconds have passed."""
     def expire(self) -> None:
         """The time limit has passed: answer now, and stop the work as far as it can be stopped."""
+    def break_off(self, error: BaseException) -> None:
+        """Answer with an error now, and stop the work as far as it can be stopped."""
     def cancel(self, said: dict[str, Any] | None = None) -> None:
         """The client has cancelled, or is gone: stop the work and answer nothing. `said`: the
         params of the client's notification, such as its reason."""

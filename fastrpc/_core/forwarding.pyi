@@ -12,6 +12,7 @@ from fastrpc.errors import ClientError
 class ForwardedCall(ConnectionCall):
     """A call whose answer comes from the upstream server."""
 
+    def break_off(self, error: BaseException) -> None: ...
     def cancel(self, said: dict[str, Any] | None = None) -> None:
         """The client has cancelled, or is gone: cancel the upstream request and answer nothing. `said`: the
         client's reason, and what else goes on."""

@@ -19,6 +19,9 @@ class ConnectionCall(InFlightCall):
     def dispatcher(self) -> Any: ...
     @property
     def batch(self) -> None: ...
+    @property
+    def began(self) -> int:
+        """When the message had been read, in ticks."""
 
 class PendingCall(ConnectionCall):
     """A call that waits: its coroutine is suspended."""

@@ -35,7 +35,6 @@ def _show(view: PageView, error: str = "", status: int = 200) -> Response:
         following=start + ON_A_PAGE if count > start + ON_A_PAGE else None,
         serving=serving,
         error=error,
-        **({"place": "/dashboard/calls"} if error else {}),
     )
 
 

@@ -54,7 +54,6 @@ def _show(view: PageView, error: str = "", status: int = 200) -> Response:
         older=found[ON_A_PAGE - 1].id if len(found) > ON_A_PAGE else None,
         only_open=only_open,
         error=error,
-        **({"place": "/dashboard/tasks"} if error else {}),
     )
 
 
