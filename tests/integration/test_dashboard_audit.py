@@ -586,7 +586,7 @@ def test_the_pages_about_a_servers_calls_are_accessible_in_both_languages_and_th
         page = context.new_page()
         page.goto(
             fastrpc(
-                tmp_path, "dashboard", "link", "--as", "vera", "--role", "viewer", "--url", origin
+                tmp_path, "dashboard", "link", "--as", "vera", "--role", "approver", "--url", origin
             ).strip()
         )
         page.wait_for_selector("text=No call is here")
