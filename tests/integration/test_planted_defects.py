@@ -57,9 +57,9 @@ Guard.forget = lambda self, principals: None
     "everybody is told that lists have changed": (
         "unit/test_guard_policy.py::test_another_policy_holds_at_once_and_only_those_whose_lists_change_are_notified",
         """
-from fastrpc.server import Server
-notify = Server.lists_changed
-Server.lists_changed = lambda self, concerns=None: notify(self)
+from fastrpc.engine.announcements import Announcements
+notify = Announcements.take_other_lists
+Announcements.take_other_lists = lambda self, concerns=None: notify(self)
 """,
     ),
     "an approval does not tell 1 from 1.0": (
