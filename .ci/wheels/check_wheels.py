@@ -47,7 +47,8 @@ MODULES = (
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 PACKAGED = (
     *(".py", ".pyi", ".so", "py.typed", "SKILL.md", "_core/reaper", ".js", ".sol", ".lock.json"),
-    *("dashboard/static/style.css", "dashboard/static/icon.svg", "dashboard/texts/ar/common.json", ".html"),
+    *("dashboard/static/style.css", ".svg", ".html"),
+    *(f"dashboard/texts/ar/{name}" for name in os.listdir(f"{REPOSITORY}/fastrpc/dashboard/texts/ar")),
 )
 SERVER_TESTS = ("tests/unit/test_encoder.py", "tests/integration/test_stdio.py")
 COMPILED_TESTS = ("tests/property", *SERVER_TESTS)
