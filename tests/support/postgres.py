@@ -174,7 +174,8 @@ def running(initdb: str | None, server: str | None, missing: str, fsync: str = "
     if initdb is None or server is None or not _may_be_run_by_others(server):
         pytest.skip(missing)
     pytest.importorskip("psycopg", reason='pip install "psycopg[binary]"')
-    folder = tempfile.mkdtemp(prefix="fastrpc-pg-")
+    # Root's server is another user's, who may not reach a TMPDIR of root's.
+    folder = tempfile.mkdtemp(prefix="fastrpc-pg-", dir="/tmp" if os.geteuid() == 0 else None)
     cluster = None
     try:
         cluster = Cluster(initdb, server, folder, fsync)
