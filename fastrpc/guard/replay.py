@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from time import sleep, time
+from time import time
 from typing import NamedTuple
 
-import orjson
-
 from fastrpc.engine.messages import CALLED_BY
-from fastrpc.guard.audit import segments
+from fastrpc.guard.audit import reading
 from fastrpc.guard.audit.calls import CATEGORY
 from fastrpc.guard.audit.records import rfc3339
 from fastrpc.guard.permissions import ALLOWED, ASKS, REFUSED, permissions
 from fastrpc.guard.policy.decisions import CallTarget
 from fastrpc.guard.refusals import NotAllowed
-from fastrpc.regular_files import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +34,6 @@ if TYPE_CHECKING:
 
 DAY_SECONDS = 86_400.0
 MOST_RECORDS = 300_000
-PAUSE_AFTER, PAUSE_SECONDS = 200, 0.001
-"""After how many lines of the log reading pauses, and for how long."""
-SLACK_SECONDS = 2.0
-"""How coarse the times of files may be."""
 UNKNOWN = "depends"
 """What a call would meet depends on its arguments."""
 KINDS = {method: kind for kind, method in CALLED_BY.items()}
@@ -151,53 +144,24 @@ def _decide_alike(now: Permission, before: Permission, policy: Policy, former: P
 
 
 def recorded_calls(folder: str, seconds: float = DAY_SECONDS) -> Iterator[Record]:
-    """Yield the records of calls of the last `seconds` in the audit log of a folder, those of the files that
-    were written last first; none if there is no log."""
-    since = time() - seconds
-    earliest = rfc3339(int(since * 1000))
-    number = 0
-    for path in _written_since(folder, since - SLACK_SECONDS):
-        for line in _lines(path):
-            number += 1
-            if number % PAUSE_AFTER == 0:
-                sleep(PAUSE_SECONDS)
-            try:
-                record = orjson.loads(line)
-            except ValueError:  # a line that is being written, or damaged: `audit verify` says so
-                continue
-            if _is_call(record) and str(record.get("time", "")) >= earliest:
-                yield record
+    """Yield the records of calls of the last `seconds` in the audit log of a folder, the newest first; none
+    if there is no log."""
+    since = rfc3339(int((time() - seconds) * 1000))
+    matches = reading.UnhurriedFilter({}, since)
+    if not os.path.isdir(folder):
+        return
+    for place, line in reading.newest(folder):
+        if place.time < since:  # when it was written: what a record tells of may be earlier
+            return
+        if matches(line) and _is_call(record := reading.fields_of(line)):
+            yield record
 
 
-def _is_call(record: Any) -> bool:
-    """Whether a line is the record of a call that has ended, of a name that is recorded."""
+def _is_call(record: Record) -> bool:
+    """Whether a record is that of a call that has ended, of a name that is recorded."""
     return (
-        isinstance(record, dict)
-        and record.get("category") == CATEGORY
+        record.get("category") == CATEGORY
         and record.get("action") in KINDS
         and record.get("outcome") != "begun"
         and isinstance(record.get("tool"), str)
     )
-
-
-def _written_since(folder: str, since: float) -> list[str]:
-    try:
-        paths = [os.path.join(folder, name.file) for name in segments.names_in(folder)]
-    except OSError:
-        return []
-    changed = []
-    for path in paths:
-        try:
-            changed.append((os.stat(path).st_mtime, path))
-        except OSError:  # retention has removed it meanwhile
-            continue
-    return [path for at, path in sorted(changed, reverse=True) if at >= since]
-
-
-def _lines(path: str) -> Iterator[bytes]:
-    try:
-        descriptor = open_regular(path, follow=False)
-    except OSError:
-        return
-    with open(descriptor, "rb") as file:
-        yield from file

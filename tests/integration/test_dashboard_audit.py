@@ -298,7 +298,7 @@ def test_a_search_and_an_export_of_many_records_let_other_threads_run(
         log.append(call("one"))
     assert log.flush()
     pauses: list[float] = []
-    monkeypatch.setattr(page, "sleep", pauses.append)
+    monkeypatch.setattr(reading, "sleep", pauses.append)
     browser = visit()
     for path in ("/audit?tool=none", "/audit/export?tool=none"):
         pauses.clear()

@@ -8,7 +8,7 @@ character of them is visible.
 
 from __future__ import annotations
 
-from time import sleep, time
+from time import time
 from urllib.parse import urlencode
 
 from starlette.responses import StreamingResponse
@@ -19,7 +19,7 @@ from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.view import Page, PageError, PageRoute
 from fastrpc.guard.approvals.display import visible_name, written
 from fastrpc.guard.audit import reading
-from fastrpc.guard.audit.reading import Place, RecordFilter, fields_of
+from fastrpc.guard.audit.reading import Place, fields_of
 from fastrpc.guard.explanation import explained
 
 TYPE_CHECKING = False
@@ -35,9 +35,6 @@ MOST_LINES = 50_000
 """Lines of the log that are read for a page."""
 EXPORT_BYTES = 256 * 1024
 """The size of the parts in which an export is sent."""
-PAUSE_AFTER, PAUSE_SECONDS = 200, 0.001
-"""After how many lines a search or an export pauses, and for how long: the event loop's thread, which serves
-calls, gets the interpreter meanwhile."""
 LONGEST_FILTER = 200
 LONGEST_VALUE = 120
 """Characters of a value in the list."""
@@ -82,18 +79,6 @@ class ShownRecord:
         return [(visible_name(name), written(value, 2)) for name, value in self.fields.items()]
 
 
-class UnhurriedFilter(RecordFilter):
-    """A filter that pauses after some lines."""
-
-    _number = 0
-
-    def __call__(self, line: bytes) -> bool:
-        self._number += 1
-        if self._number % PAUSE_AFTER == 0:
-            sleep(PAUSE_SECONDS)
-        return super().__call__(line)
-
-
 class Search:
     """What a visitor searches: the texts as they were typed, the mistakes in them, and the filter."""
 
@@ -113,7 +98,7 @@ class Search:
                         "Write a time as 2026-04-22T10:15:23Z, or how long ago as 30m, 2h or 7d."
                     )
         globs = {name: self.typed[name] for name in reading.FIELDS if self.typed[name]}
-        self.filter = UnhurriedFilter(globs, **times)
+        self.filter = reading.UnhurriedFilter(globs, **times)
 
     @property
     def is_empty(self) -> bool:

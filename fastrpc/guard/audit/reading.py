@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from heapq import heappop, heappush
 from itertools import islice, takewhile
+from time import sleep
 from typing import Any, NamedTuple
-
-import orjson
 
 from fastrpc import globs
 from fastrpc._core.audit_lines import ALPHABET
 from fastrpc.guard.audit import segments
+from fastrpc.guard.audit.records import fields_of as fields_of
 from fastrpc.guard.audit.records import rfc3339
 from fastrpc.guard.times import seconds_in
 from fastrpc.regular_files import open_regular
@@ -50,6 +50,8 @@ SLACK_MILLISECONDS = 2000
 """By how much the times of files, and of their names, may differ from those of their records."""
 FIRST, PROBE = 16 * 1024, 256 * 1024
 """Bytes in which a record is searched, at the beginning of a segment and in it: more than a line has."""
+PAUSE_AFTER, PAUSE_SECONDS = 200, 0.001
+"""After how many lines an `UnhurriedFilter` pauses, and for how long."""
 LATEST, AFTER_CHAINS = "9", "~"
 """A time after that of every record, and what is after the name of every chain."""
 
@@ -116,6 +118,18 @@ class RecordFilter:
         return all(_is_like(fields.get(name), glob) for name, glob in self._wanted)
 
 
+class UnhurriedFilter(RecordFilter):
+    """A filter that pauses after some lines: the process that reads may serve calls at the same time."""
+
+    _number = 0
+
+    def __call__(self, line: bytes) -> bool:
+        self._number += 1
+        if self._number % PAUSE_AFTER == 0:
+            sleep(PAUSE_SECONDS)
+        return super().__call__(line)
+
+
 _SIGN = re.compile(r"[*?]")
 
 
@@ -124,15 +138,6 @@ def _is_like(value: Any, glob: str) -> bool:
     if isinstance(value, dict):
         return any(_is_like(each, glob) for each in value.values())
     return value is not None and globs.matches(str(value), glob)
-
-
-def fields_of(line: bytes) -> Record:
-    """Return the fields of a line; no fields for a damaged line."""
-    try:
-        fields = orjson.loads(line)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 # --- in the order of time ---------------------------------------------------------------------------------

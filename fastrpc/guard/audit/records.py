@@ -252,3 +252,12 @@ def _text(value: Any) -> str:
     text = value if isinstance(value, str) else str(value)
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+
+
+def fields_of(line: bytes) -> dict[str, Any]:
+    """Return the fields of a line of the log; {} for one that is not a JSON object."""
+    try:
+        fields = orjson.loads(line)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}

@@ -22,7 +22,7 @@ import orjson
 from fastrpc import diagnostics
 from fastrpc.guard.audit import private_folder, segments
 from fastrpc.guard.audit.chain import signed
-from fastrpc.guard.audit.records import rfc3339
+from fastrpc.guard.audit.records import fields_of, rfc3339
 from fastrpc.guard.audit.signing import Signer
 
 FILE = "dropped.jsonl"
@@ -96,7 +96,7 @@ class Retention:
     def _remains(self, name: segments.SegmentName, why: str, first: bytes, last: bytes) -> bytes:
         """Return the line about a dropped segment. If the segment ends without a checkpoint, because its
         process was killed, there is no root; the hash of its last line covers all lines."""
-        begin, end = _parsed(first), _parsed(last)
+        begin, end = fields_of(first), fields_of(last)
         fields = {
             "kind": "dropped",
             "time": rfc3339(time_ns() // 1_000_000),
@@ -112,11 +112,3 @@ class Retention:
             "key": self.signer.key,
         }
         return signed(orjson.dumps(fields)[:-1], self.signer)
-
-
-def _parsed(line: bytes) -> dict[str, object]:
-    try:
-        fields = orjson.loads(line)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
