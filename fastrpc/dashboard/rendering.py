@@ -10,6 +10,10 @@ from markupsafe import Markup, escape
 
 from fastrpc.guard.approvals.display import ESCAPE, visible_name
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PLAIN = {'\\"': '"', "\\\\": "\\", "\\t": "\t"}
 """The escapes of JSON in place of which `code` shows the characters themselves."""
 
@@ -37,23 +41,22 @@ def environment() -> Environment:
 def marked(text: str) -> Markup:
     """Return a JSON text in which the escapes of characters are marked, since they would deceive
     unescaped."""
-    parts, at = [], 0
-    for found in ESCAPE.finditer(text):
-        if found[0].startswith("\\u"):
-            parts += [escape(text[at : found.start()]), Markup("<mark>"), escape(found[0]), Markup("</mark>")]
-            at = found.end()
-    return Markup("").join([*parts, escape(text[at:])])
+    return _with_marks(text, lambda sign: None if sign.startswith("\\u") else sign)
 
 
 def code(line: str) -> Markup:
-    """Return a line as it is, with marked escapes in place of the characters that would
-    deceive."""
+    """Return a line as it is, with marked escapes in place of the characters that would deceive."""
     bare = line.lstrip(" ")
-    parts, at, text = [Markup(" " * (len(line) - len(bare)))], 0, visible_name(bare)
+    return Markup(" " * (len(line) - len(bare))) + _with_marks(visible_name(bare), PLAIN.get)
+
+
+def _with_marks(text: str, unmarked: Callable[[str], str | None]) -> Markup:
+    """Return a text in which each escape is marked, or replaced by what `unmarked` returns for it."""
+    parts, at = [], 0
     for found in ESCAPE.finditer(text):
+        shown = unmarked(found[0])
         parts.append(escape(text[at : found.start()]))
-        plain = PLAIN.get(found[0])
-        parts.append(escape(plain) if plain else Markup("<mark>{}</mark>").format(found[0]))
+        parts.append(Markup("<mark>{}</mark>").format(found[0]) if shown is None else escape(shown))
         at = found.end()
     return Markup("").join([*parts, escape(text[at:])])
 
