@@ -16,10 +16,10 @@ from hmac import compare_digest
 from time import time
 
 from sqlalchemy import delete, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from fastrpc.guard.policy.dashboard_config import ROLES as ROLES
 from fastrpc.storage.schema import dashboard_keys
+from fastrpc.storage.statements import INSERTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ LINK_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
 LONGEST_KEY = 100
 """Characters of a code or a token that is looked up at all."""
-_INSERTS: dict[str, Callable[..., postgresql.Insert | sqlite.Insert]] = {
-    "postgresql": postgresql.insert,
-    "sqlite": sqlite.insert,
-}
-"""The statements of each kind of database that can leave a row out which is there."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +103,7 @@ class SignInStore:
         now = self.clock()
         values = _row(FORM, form, person, "", now + SESSION_SECONDS)
         with self._adding(now) as connection:
-            new = _INSERTS[connection.dialect.name](dashboard_keys).values(values).on_conflict_do_nothing()
+            new = INSERTS[connection.dialect.name](dashboard_keys).values(values).on_conflict_do_nothing()
             return connection.execute(new, execution_options={"preserve_rowcount": True}).rowcount == 1
 
     def sign_out(self, token: str) -> None:

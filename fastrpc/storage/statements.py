@@ -6,16 +6,22 @@ SQLAlchemy makes its text once for each kind of database, and the driver gets th
 
 from __future__ import annotations
 
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from sqlalchemy import Select
     from sqlalchemy.engine import Connection, CursorResult
     from sqlalchemy.sql.dml import Insert, Update
+
+INSERTS: dict[str, Callable[..., postgresql.Insert | sqlite.Insert]] = {
+    "postgresql": postgresql.insert,
+    "sqlite": sqlite.insert,
+}
+"""By the kind of database, the function of an INSERT that can leave out a row which is there."""
 
 
 class NamedStatement:

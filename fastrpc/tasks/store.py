@@ -11,10 +11,9 @@ import json
 import secrets
 
 from sqlalchemy import Integer, and_, bindparam, delete, func, literal_column, not_, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from fastrpc.errors import FastrpcError
-from fastrpc.storage.statements import NamedStatement
+from fastrpc.storage.statements import INSERTS, NamedStatement
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.record import CANCELLED, FAILED, INPUT_REQUIRED, OPEN, WORKING, Answers, TaskRecord
 from fastrpc.tasks.schema import tasks
@@ -60,7 +59,7 @@ _NEW = select(*map(_given, TaskRecord._fields)).where(
 )
 _CREATE = {
     kind: NamedStatement(insert(tasks).from_select(TaskRecord._fields, _NEW).on_conflict_do_nothing())
-    for kind, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
+    for kind, insert in INSERTS.items()
 }
 _READ = NamedStatement(
     select(*COLUMNS).where(
