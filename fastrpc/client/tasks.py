@@ -465,7 +465,7 @@ def task_of(client: AsyncClient, tool: str, found: dict[str, Any]) -> RemoteTask
 async def end_of_call(
     client: AsyncClient, tool: str, found: dict[str, Any], timeout_seconds: float | None
 ) -> CallResult:
-    """Return the result of a call that has become a task, for a caller that awaits the result itself.
+    """Wait for the task that a call has become, and return the call's result.
     `timeout_seconds`: the limit of the call, which begins anew with the task. At the limit, and if this is
     cancelled, the task is cancelled. Raises ClientError."""
     task = task_of(client, tool, found)

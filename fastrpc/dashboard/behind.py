@@ -68,7 +68,7 @@ class ShownTool:
 
 
 def gateway_of(server: Server) -> Gateway | None:
-    """Return the gateway whose server this is, None for another server."""
+    """Return the gateway that made a server, None if no gateway did."""
     upstream = server._upstream
     return upstream if isinstance(upstream, Gateway) else None
 

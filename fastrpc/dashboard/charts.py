@@ -41,8 +41,8 @@ class DrawnLine(NamedTuple):
 
 
 class Chart:
-    """A chart of lines, which have a value for each of `times`, the labels of the slots. `label` says what it
-    shows, for people who do not see it."""
+    """A chart of lines. `times` are the labels of the slots; each line has one value for each slot. Screen
+    readers read `label`, which describes the chart."""
 
     def __init__(
         self, label: str, lines: list[ChartLine], times: list[str], theme: str, direction: str

@@ -1,4 +1,4 @@
-"""Long work on an audit log, in a separate process: so no call waits for it, whoever looks at the pages.
+"""Long work on an audit log, in a separate process, so that no call waits for it.
 
 A job has a file for its state, JSON, in the folder `dashboard` of the state folder: all processes that serve
 pages of the same log have the same job. The process that does the work holds a lock on a second file; one

@@ -1,5 +1,5 @@
-"""A form for the arguments of a tool, made of its JSON Schema: `fields_of`, and `read`, which makes arguments
-of what was typed, or says what is wrong beside which field.
+"""A form for the arguments of a tool, made of its JSON Schema: `fields_of` returns the fields, `read`
+converts the typed texts to arguments, or returns the mistake in each field.
 
 A text, a number, a boolean and a choice have a field of their kind; everything else is typed as JSON. What
 the form does not check (patterns, formats, what is inside arrays and objects) the tool checks itself, and its

@@ -44,8 +44,8 @@ def strict(signature: Signature) -> Signature:
 
 
 def refuse_conversions(tool: Tool) -> None:
-    """Make a tool whose schema comes from elsewhere a strict one: arguments that the schema does not name are
-    refused, too. Raises DefinitionError."""
+    """Have a tool with a given schema, such as an operation of an API, refuse arguments that do not fit the
+    schema, and arguments that the schema does not name. Raises DefinitionError."""
     signature: Any = copy(tool.signature)
     signature.input_schema = {**signature.input_schema, "additionalProperties": False}
     signature.validator, signature.converts = validator_of(signature), False

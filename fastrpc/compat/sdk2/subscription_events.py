@@ -135,8 +135,8 @@ class ListenHandler:
 
 
 def listen_to(bus: Any, server: Any) -> None:
-    """Notify the clients of a server of what is published on a bus. Other processes do not hear of what is
-    published on a bus within this one, and each of any other bus."""
+    """Notify the clients of a server when an event is published on a bus. A bus in memory delivers events to
+    this process alone, any other bus to all processes."""
     is_of_this_process = isinstance(bus, InMemorySubscriptionBus)
 
     def take(event: Any) -> None:

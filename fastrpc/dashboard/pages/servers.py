@@ -209,7 +209,7 @@ def _show_call(view: PageView, made: OwnCall) -> Response:
 
 
 def _problem(view: PageView, made: OwnCall) -> str:
-    if made.values is None:  # what the server has said
+    if made.values is None:  # the error of the server, which has no translation
         return visible_name(made.problem)
     return view.language.text(made.problem, **made.values)
 

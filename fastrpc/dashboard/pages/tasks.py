@@ -1,5 +1,5 @@
-"""The tasks of the database that the servers of this host, or of all hosts, use: whose they are, what they
-say of themselves, how long they are kept. An approver may cancel one, as its owner may."""
+"""The tasks in the database that the servers of this host, or of all hosts, share: owner, state, status
+message and time to live of each. An approver may cancel one, as its owner may."""
 
 from __future__ import annotations
 
