@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 
 import pytest
 from support.dashboard_chromium import check, choose
-from support.guarded_folder import fastrpc, variables
+from support.dashboard_shop import Shop
+from support.guarded_folder import variables
 from support.http_server import FASTRPC, HttpProcess
 from support.ports import free_port
 
@@ -38,43 +38,9 @@ editable = ["wipe"]
 pytest_plugins = ["support.dashboard"]
 
 
-class Shop:
-    """A guarded server with a dashboard, in a folder, at a port that stays the same."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        (folder / "shop.py").write_text(TOOLS)
-        (folder / "guard.toml").write_text(GUARD)
-        (folder / "token").write_text(fastrpc(folder, "token", "create", "--owner", "agent").splitlines()[0])
-        os.chmod(folder / "token", 0o600)
-
-    def serve(self, *options: str) -> HttpProcess:
-        place = ("--http", f"127.0.0.1:{self.port}", "--guard", "guard.toml", "--dashboard")
-        return HttpProcess(
-            "serve", "shop.py", *place, *options, folder=self.folder, environment=variables(self.folder)
-        )
-
-    def link(self, person: str, role: str = "approver") -> str:
-        chosen = ("--as", person, "--role", role, "--url", self.url)
-        return fastrpc(self.folder, "dashboard", "link", *chosen).strip()
-
-    def call(self, place: str, *more: str) -> subprocess.Popen[str]:
-        """Begin a call, which waits for its approval."""
-        return subprocess.Popen(
-            [*FASTRPC, "call", f"{self.url}/mcp", "wipe", f"place={place}", *more, "--token-file", "token"],
-            cwd=self.folder,
-            env=variables(self.folder),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-
 @pytest.fixture
 def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path)
+    return Shop(tmp_path, TOOLS, GUARD, port=free_port())
 
 
 @contextlib.contextmanager
@@ -90,13 +56,13 @@ def ended(call: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 def test_a_call_waits_until_a_person_clicks_and_a_second_window_sees_it_go(
     shop: Shop, browser: Any, workers: str
 ) -> None:
-    with shop.serve("--workers", workers):
+    with shop.begin("--workers", workers):
         first, second = (browser.new_context().new_page() for _ in range(2))
         for page, person in ((first, "ada"), (second, "bob")):
             page.goto(shop.link(person))
             page.wait_for_selector("text=No call is here")
             assert "#" not in page.url
-        with ended(shop.call("/srv")) as call:
+        with shop.calling("wipe", "place=/srv") as call:
             for page in (first, second):
                 page.wait_for_selector("article:has-text('/srv')")
                 page.wait_for_function("document.title.startsWith('(1)')")
@@ -109,12 +75,12 @@ def test_a_call_waits_until_a_person_clicks_and_a_second_window_sees_it_go(
 
 
 def test_changed_arguments_run_as_they_were_shown_and_no_script_is_needed(shop: Shop, browser: Any) -> None:
-    with shop.serve():
+    with shop.begin():
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto(f"{shop.url}/dashboard")
         page.fill("#code", shop.link("ada"))
         page.click("main button")
-        with ended(shop.call("/srv")) as call:
+        with shop.calling("wipe", "place=/srv") as call:
             while "wipe" not in page.content():
                 page.wait_for_timeout(200)
                 page.reload()
@@ -129,20 +95,20 @@ def test_changed_arguments_run_as_they_were_shown_and_no_script_is_needed(shop: 
 
 def test_an_open_page_goes_on_after_a_restart_of_the_server(shop: Shop, browser: Any) -> None:
     page = browser.new_page()
-    with shop.serve():
+    with shop.begin():
         page.goto(shop.link("ada"))
         page.wait_for_selector("text=No call is here")
-    with shop.serve(), ended(shop.call("/late")):
+    with shop.begin(), shop.calling("wipe", "place=/late"):
         page.wait_for_selector("article:has-text('/late')", timeout=60_000)
 
 
 def test_a_waiting_call_leaves_the_page_when_its_time_is_over(shop: Shop, browser: Any) -> None:
     (shop.folder / "guard.toml").write_text(GUARD.replace("[approvals]", "[approvals]\ntimeout_seconds = 8"))
-    with shop.serve():
+    with shop.begin():
         page = browser.new_page()
         page.goto(shop.link("ada"))
         page.wait_for_selector("text=No call is here")
-        with ended(shop.call("/srv")):
+        with shop.calling("wipe", "place=/srv"):
             page.wait_for_selector("article:has-text('/srv')")
             page.wait_for_selector("text=No call is here", timeout=60_000)
 
@@ -150,7 +116,7 @@ def test_a_waiting_call_leaves_the_page_when_its_time_is_over(shop: Shop, browse
 def test_the_pages_are_served_by_themselves_for_servers_over_standard_input_and_output(
     shop: Shop, browser: Any
 ) -> None:
-    serving = ("dashboard", "serve", "--http", f"127.0.0.1:{shop.port}")
+    serving = ("dashboard", "serve", "--http", shop.address)
     environment = variables(shop.folder)
     ready = r"the dashboard is at (\S+?)/dashboard"
     with HttpProcess(*serving, folder=shop.folder, environment=environment, ready=ready) as server:
@@ -189,7 +155,7 @@ def test_each_page_is_accessible_in_both_languages_and_themes(
     shop: Shop, browser: Any, language: str, theme: str
 ) -> None:
     line = "command=rm -rf /srv/a-folder-with-a-name-that-is-rather-long && ls -la | wc -l 2>&1 # why"
-    with shop.serve(), ended(shop.call("/srv", line)):
+    with shop.begin(), shop.calling("wipe", "place=/srv", line):
         context = browser.new_context(bypass_csp=True, viewport={"width": 360, "height": 740})
         page = context.new_page()
         page.goto(f"{shop.url}/dashboard/enter")
@@ -208,7 +174,7 @@ def test_each_page_is_accessible_in_both_languages_and_themes(
 
 def test_a_page_weighs_little(shop: Shop, browser: Any) -> None:
     sizes: list[int] = []
-    with shop.serve():
+    with shop.begin():
         context = browser.new_context()
         page = context.new_page()
         page.goto(shop.link("ada"))

@@ -6,13 +6,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import chromium, node_packages
+from support.dashboard_chromium import check, choose
+from support.dashboard_shop import Shop
 from support.guarded_folder import fastrpc, records, variables
 from support.http_server import HttpProcess
 from support.ports import free_port
@@ -45,31 +44,11 @@ tools = ["order"]
 when = "args.count > 10"
 then = "deny"
 """
-PACKAGE = str(Path(__file__).parents[1] / "dashboard" / "package.json")
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+pytest_plugins = ["support.dashboard"]
 
 
-class Shop:
-    """A guarded server with a dashboard, in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.url = f"http://127.0.0.1:{free_port()}"
-        (folder / "shop.py").write_text(TOOLS)
-        (folder / "guard.toml").write_text(GUARD)
-        (folder / "token").write_text(self.make_token())
-        os.chmod(folder / "token", 0o600)
-
-    def make_token(self) -> str:
-        return fastrpc(self.folder, "token", "create", "--owner", "agent", "--class", "agent").splitlines()[0]
-
-    def serve(self) -> HttpProcess:
-        place = ("--http", self.url.removeprefix("http://"), "--guard", "guard.toml", "--dashboard")
-        return HttpProcess("serve", "shop.py", *place, folder=self.folder, environment=variables(self.folder))
-
-    def link(self, person: str, role: str = "administrator") -> str:
-        chosen = ("--as", person, "--role", role, "--url", self.url)
-        return fastrpc(self.folder, "dashboard", "link", *chosen).strip()
+class CalledShop(Shop):
+    """A shop whose client may look, and nothing else."""
 
     def look(self, token: str = "token", code: int = 0) -> str:
         words = ("call", f"{self.url}/mcp", "look", "place=here", "--token-file", token)
@@ -77,30 +56,21 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path)
+def shop(tmp_path: Path) -> CalledShop:
+    return CalledShop(tmp_path, TOOLS, GUARD, port=free_port(), of_token=("--class", "agent"))
 
 
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    chromium.need()
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = os.environ.get("FASTRPC_BROWSER") or next(filter(None, map(shutil.which, chromium.NAMES)))
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-def signed_in(shop: Shop, context: Any) -> Any:
+def signed_in(shop: CalledShop, context: Any) -> Any:
     page = context.new_page()
-    page.goto(shop.link("grace"))
+    page.goto(shop.link("grace", "administrator"))
     page.wait_for_selector("text=No call is here")
     return page
 
 
-def test_a_policy_is_changed_in_the_browser_and_the_running_server_takes_it(shop: Shop, browser: Any) -> None:
-    with shop.serve():
+def test_a_policy_is_changed_in_the_browser_and_the_running_server_takes_it(
+    shop: CalledShop, browser: Any
+) -> None:
+    with shop.begin():
         assert "looked at here" in shop.look()
         page = signed_in(shop, browser.new_context())
         page.goto(f"{shop.url}/dashboard/policy")
@@ -131,12 +101,12 @@ def test_a_policy_is_changed_in_the_browser_and_the_running_server_takes_it(shop
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_token_that_is_made_in_the_browser_is_valid_until_it_is_revoked_there(
-    shop: Shop, browser: Any, scripts: bool
+    shop: CalledShop, browser: Any, scripts: bool
 ) -> None:
-    with shop.serve():
+    with shop.begin():
         page = browser.new_context(java_script_enabled=scripts).new_page()
         page.goto(f"{shop.url}/dashboard/enter")
-        page.fill("#code", shop.link("grace"))
+        page.fill("#code", shop.link("grace", "administrator"))
         page.click("main button")
         page.goto(f"{shop.url}/dashboard/callers")
         page.click("summary")
@@ -163,11 +133,11 @@ def test_a_token_that_is_made_in_the_browser_is_valid_until_it_is_revoked_there(
         shop.look("made", code=1)
 
 
-def test_without_scripts_a_button_checks_a_policy(shop: Shop, browser: Any) -> None:
-    with shop.serve():
+def test_without_scripts_a_button_checks_a_policy(shop: CalledShop, browser: Any) -> None:
+    with shop.begin():
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto(f"{shop.url}/dashboard/enter")
-        page.fill("#code", shop.link("grace"))
+        page.fill("#code", shop.link("grace", "administrator"))
         page.click("main button")
         page.goto(f"{shop.url}/dashboard/policy/edit")
         page.fill("#text", GUARD.replace("args.count", "args.cuont"))
@@ -177,9 +147,9 @@ def test_without_scripts_a_button_checks_a_policy(shop: Shop, browser: Any) -> N
 
 
 def test_pages_that_are_served_by_themselves_show_the_policy_of_a_named_file(
-    shop: Shop, browser: Any
+    shop: CalledShop, browser: Any
 ) -> None:
-    serving = ("dashboard", "serve", "--http", shop.url.removeprefix("http://"), "--guard", "guard.toml")
+    serving = ("dashboard", "serve", "--http", shop.address, "--guard", "guard.toml")
     ready = r"the dashboard is at (\S+?)/dashboard"
     with HttpProcess(*serving, folder=shop.folder, environment=variables(shop.folder), ready=ready) as server:
         page = signed_in(shop, browser.new_context())
@@ -198,65 +168,47 @@ def test_pages_that_are_served_by_themselves_show_the_policy_of_a_named_file(
 @pytest.mark.parametrize("language", ["en", "ar"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_each_page_is_accessible_in_both_languages_and_themes(
-    shop: Shop, browser: Any, language: str, theme: str
+    shop: CalledShop, browser: Any, language: str, theme: str
 ) -> None:
-    packages = Path(node_packages.folder_with(PACKAGE, "axe"), "node_modules")
-    axe = (packages / "axe-core" / "axe.min.js").read_text()
-    with shop.serve(), contextlib.ExitStack() as pages:
+    with shop.begin(), contextlib.ExitStack() as pages:
         shop.look()
         context = browser.new_context(bypass_csp=True, viewport={"width": 360, "height": 740})
         pages.callback(context.close)
         page = signed_in(shop, context)
-        if language == "ar":
-            page.click("[lang=ar]")
-            page.wait_for_selector("[dir=rtl]")
-        for _ in range(2 if theme == "light" else 1):
-            page.click("button[name=theme]")
-            page.wait_for_load_state()
-        assert page.get_attribute("html", "data-theme") == theme
+        choose(page, language, theme)
 
         page.goto(f"{shop.url}/dashboard/callers")
         page.click("summary")
-        _check(page, axe)
+        check(page)
         page.fill("#owner", "a:b")
         page.click("details button")
         page.wait_for_selector("#wrong-owner")
-        _check(page, axe)
+        check(page)
         page.fill("#owner", "ada")
         page.click("details button")
         page.wait_for_selector("pre")
-        _check(page, axe)
+        check(page)
         page.click("main a.button")
         page.wait_for_selector("summary")
         for summary in page.query_selector_all("summary"):
             summary.click()
-        _check(page, axe)
+        check(page)
         page.goto(f"{shop.url}/dashboard/callers/classes/agent")
-        _check(page, axe)
+        check(page)
 
         page.goto(f"{shop.url}/dashboard/policy")
-        _check(page, axe)
+        check(page)
         page.goto(f"{shop.url}/dashboard/policy/edit")
-        _check(page, axe)
+        check(page)
         page.fill("#text", GUARD + "wrong")
         page.wait_for_selector("#state .error")
-        _check(page, axe)
+        check(page)
         page.fill("#text", GUARD.replace('tools = ["look"]', 'tools = ["order"]'))
         page.click("form.stack button.yes")
         page.wait_for_selector("article")
-        _check(page, axe)
+        check(page)
         (shop.folder / "guard.toml").write_text(GUARD + "# meanwhile\n")
         page.click("form.stack button.yes")
         page.wait_for_selector("#text")
         assert "# meanwhile" in page.inner_text("main pre")
-        _check(page, axe)
-
-
-def _check(page: Any, axe: str) -> None:
-    """Fail for what axe finds, and for a page that is wider than a telephone."""
-    page.evaluate(axe)
-    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-    broken = [(each["id"], each["nodes"][0]["html"][:200]) for each in found["violations"]]
-    assert broken == [], page.url
-    assert len(found["passes"]) > 10
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360, page.url
+        check(page)

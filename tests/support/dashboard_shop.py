@@ -22,18 +22,25 @@ mode = "group"
 
 class Shop:
     """A folder with `shop.py`, its guard, and the token of its client, the agent. `url` is the server's,
-    while it serves."""
+    while it serves; with a `port` it is always the same."""
 
-    def __init__(self, folder: Path, tools: str, guard: str = GUARD) -> None:
+    def __init__(
+        self, folder: Path, tools: str, guard: str = GUARD, *, port: int = 0, of_token: tuple[str, ...] = ()
+    ) -> None:
         self.folder = folder
-        self.url = ""
+        self.address = f"127.0.0.1:{port}"
+        self.url = f"http://{self.address}"
+        self._of_token = of_token
         (folder / "shop.py").write_text(tools)
         (folder / "guard.toml").write_text(guard)
-        (folder / "token").write_text(fastrpc(folder, "token", "create", "--owner", "agent").splitlines()[0])
+        (folder / "token").write_text(self.make_token())
         os.chmod(folder / "token", 0o600)
 
+    def make_token(self) -> str:
+        return fastrpc(self.folder, "token", "create", "--owner", "agent", *self._of_token).splitlines()[0]
+
     def begin(self, *options: str, command: tuple[str, ...] = ("serve", "shop.py")) -> HttpProcess:
-        place = ("--http", "127.0.0.1:0", "--guard", "guard.toml", "--dashboard")
+        place = ("--http", self.address, "--guard", "guard.toml", "--dashboard")
         server = HttpProcess(
             *command, *place, *options, folder=self.folder, environment=variables(self.folder)
         )
