@@ -16,11 +16,12 @@ import httpx
 import pytest
 from fastrpc.tools.knowledge._personal import Personal
 from fastrpc.tools.knowledge._store import current, current_documents
-from support.dashboard_browser import BASE, Browser, Elements
+from support.dashboard_browser import BASE, Browser
 from support.guarded_folder import fastrpc, variables
 from support.guarded_shop import POLICY, shop_server
 from support.http_server import HttpProcess
 from support.knowledge_entries import ADA, write
+from support.pages_read import Elements
 
 from fastrpc.dashboard.access import VIEWER, SignInStore
 from fastrpc.dashboard.app import MOST_THREADS, Dashboard

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from html import unescape
 from pathlib import Path
@@ -101,13 +101,6 @@ def refused(tool: str, **others: Any) -> dict[str, Any]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
     return str(tmp_path / "audit")
-
-
-@pytest.fixture
-def log(folder: str) -> Iterator[AuditLog]:
-    found = AuditLog(folder)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import unescape
 from typing import Any
 from xml.etree import ElementTree
@@ -51,13 +51,6 @@ def folder(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(page, "FRESH_SECONDS", -1.0)  # each page counts what is new
     monkeypatch.setattr(page, "WAIT_SECONDS", 60.0)
     return str(tmp_path / "audit")
-
-
-@pytest.fixture
-def log(folder: str) -> Iterator[AuditLog]:
-    found = AuditLog(folder)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -18,11 +18,12 @@ from fastrpc.tools.knowledge._extraction.passages import passages
 from fastrpc.tools.knowledge._store import current, current_documents
 from fastrpc.tools.knowledge._store.entries import Reader
 from support.dashboard import RecordedActions
-from support.dashboard_browser import FORM_TOKEN, Browser, Elements
+from support.dashboard_browser import FORM_TOKEN, Browser
 from support.dashboard_chromium import check, choose
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
 from support.knowledge_entries import write
+from support.pages_read import Elements
 from support.workflows import TOOLSET, called, workflow
 
 from fastrpc import Client

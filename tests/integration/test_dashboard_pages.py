@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.dashboard_browser import BASE, Browser, Elements, question
+from support.dashboard_browser import BASE, Browser, question
+from support.pages_read import Elements
 
 from fastrpc.dashboard import access
 from fastrpc.dashboard.access import SignInStore

@@ -16,7 +16,7 @@ from support.guarded_folder import fastrpc, records, variables
 from support.http_client import Serving
 from support.stdio import Process, serve
 from support.task_client import EXTENSION
-from support.task_host import begun_in
+from support.task_host import TaskHost, begun_in
 from support.waiting import eventually
 
 pytest_plugins = ["support.postgres"]
@@ -70,8 +70,10 @@ META = {
 }
 
 
-class Shop:
+class Shop(TaskHost):
     """A guarded server over HTTP, its token, its database, and its workers."""
+
+    meta = META
 
     def __init__(self, folder: Path, url: str, stack: ExitStack) -> None:
         self.folder = folder
@@ -85,10 +87,12 @@ class Shop:
         (folder / "server.py").write_text(SERVER)
         (folder / "guard.toml").write_text(GUARD)
         self.token = self.fastrpc("token", "create", "--owner", "ada", "--class", "agent").split()[0]
-        self.server: Serving = stack.enter_context(
-            Serving(
-                "serve", "server.py", "--http", "127.0.0.1:0", "--guard", "guard.toml",
-                folder=folder, token=self.token, **self.environ,
+        super().__init__(
+            stack.enter_context(
+                Serving(
+                    "serve", "server.py", "--http", "127.0.0.1:0", "--guard", "guard.toml",
+                    folder=folder, token=self.token, **self.environ,
+                )
             )
         )  # fmt: skip
 
@@ -104,29 +108,6 @@ class Shop:
 
     def guarded_worker(self) -> Process:
         return self.worker("--guard", "guard.toml")
-
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        answer = self.server.stateless_request(method, {**params, "_meta": META}).json
-        assert "result" in answer, answer
-        found: dict[str, Any] = answer["result"]
-        return found
-
-    def begin(self, tool: str, **arguments: Any) -> str:
-        id: str = self.ask("tools/call", name=tool, arguments=arguments)["taskId"]
-        return id
-
-    def get(self, id: str) -> dict[str, Any]:
-        return self.ask("tasks/get", taskId=id)
-
-    def ended(self, id: str) -> dict[str, Any]:
-        found: list[dict[str, Any]] = []
-
-        def has_ended() -> bool:
-            found.append(self.get(id))
-            return found[-1]["status"] in ("completed", "failed", "cancelled")
-
-        eventually(has_ended)
-        return found[-1]
 
     def runs(self, name: str) -> list[int]:
         return begun_in(self.folder, name)

@@ -1,4 +1,4 @@
-"""A dashboard in the test's own process: a plugin with `dashboard`, `store`, `ask` and `visit`;
+"""A dashboard in the test's own process: a plugin with `dashboard`, `store`, `ask`, `visit` and `log`;
 and `browser`, a real Chromium, with `telephone`, a page of it."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.view import Sources
 from fastrpc.guard.approvals.store import Approval, ApprovalStore
-from fastrpc.guard.audit.log import AuditUnavailable
+from fastrpc.guard.audit.log import AuditLog, AuditUnavailable
 from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
 from support import chromium
@@ -69,6 +69,14 @@ def visit(dashboard: Dashboard, database: Database) -> Callable[..., Browser]:
         return browser
 
     return visit
+
+
+@pytest.fixture
+def log(folder: str) -> Iterator[AuditLog]:
+    """An audit log in `folder`, a fixture of the test's file."""
+    found = AuditLog(folder)
+    yield found
+    found.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from html.parser import HTMLParser
 from typing import Any
 
 import httpx
@@ -82,15 +81,3 @@ class Browser:
         if answer.headers.get("content-type", "").startswith("text/html"):
             self.last = answer.text
         return answer
-
-
-class Elements(HTMLParser):
-    """The elements of a page, with their attributes."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from support.http_client import Serving
 from support.stdio import STATELESS_META, Process
 from support.task_client import EXTENSION
 from support.waiting import eventually
@@ -16,13 +17,21 @@ META = {
 
 
 class TaskHost:
-    """One server's process, and a client of it."""
+    """One server's process, and a client of it, whose requests have `meta`."""
 
-    def __init__(self, server: Process) -> None:
+    meta: dict[str, Any] = META
+
+    def __init__(self, server: Process | Serving) -> None:
         self.server = server
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.server.request(method, {**params, "_meta": META})["result"]
+        request = {**params, "_meta": self.meta}
+        if isinstance(self.server, Serving):
+            answer = self.server.stateless_request(method, request).json
+        else:
+            answer = self.server.request(method, request)
+        assert "result" in answer, answer
+        found: dict[str, Any] = answer["result"]
         return found
 
     def begin(self, tool: str, **arguments: Any) -> str:
