@@ -17,7 +17,8 @@ def task_board(server: Any) -> Any:
 
 
 def shared_store(server: Any) -> Any:
-    """Return what processes share between hosts, if FASTRPC_SHARED is set. Raises UsageError."""
+    """Return what the processes of a server share between hosts; None without FASTRPC_SHARED. Raises
+    UsageError."""
     from fastrpc.settings import SHARED
 
     if not SHARED.read():

@@ -112,7 +112,8 @@ def described(name: str, text: str) -> str:
 
 
 def takes_colours(stream: TextIO | None) -> bool:
-    """Whether a stream takes colours: a terminal that has them, or FORCE_COLOR; and no NO_COLOR."""
+    """Whether output to a stream may be coloured: it is a terminal with colours, or FORCE_COLOR is set; and
+    NO_COLOR is not set."""
     import os
 
     if stream is None or os.environ.get("NO_COLOR"):

@@ -1,7 +1,8 @@
 """What a handler may return besides plain values: content blocks, `Contents`, and `ToolResult`.
 
-A helper holds an author's values. `block_of` makes it the content block of a protocol version; a type that
-the version lacks is replaced by another. Importing them costs nothing. `fastrpc.methods` sends the blocks.
+A helper holds an author's values. `block_of` converts it to the content block of a protocol version; a type
+that the version lacks is replaced by another. Plain classes: importing them costs nothing. `fastrpc.methods`
+sends the blocks.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ class Image(_Media):
 class Audio(_Media):
     """A sound: the encoded audio (WAV, MP3, Ogg …) and its MIME type.
 
-    2024-11-05 has no audio blocks: its clients get an embedded resource, the only block that can hold sound.
+    2024-11-05 has no audio blocks; clients of that version get an embedded resource, the only block that can
+    hold the sound itself.
     """
 
     __slots__ = ()
@@ -336,7 +338,8 @@ class ToolResult:
 
 
 def block_of(content: str | Content | dict[str, Any], version: str) -> dict[str, Any]:
-    """Return the content block of `version` for a text, a helper, or a block of the newest version.
+    """Return the content block, in the form of `version`, for a text, a helper, or a block of the newest
+    version.
 
     Members that the version lacks are left out; a type that it lacks is replaced by another.
     Raises TypeError for anything else.

@@ -267,7 +267,8 @@ class Context(CallContext):
         return await self._ask_one(Roots(), key)
 
     async def ask(self, **input_requests: InputRequest[Any]) -> dict[str, Any]:
-        """Send input requests by key: `Form`, `Visit`, `Sampling`, `Roots` of `fastrpc.client_requests`.
+        """Send several input requests at once, by key: `Form`, `Visit`, `Sampling`, `Roots` of
+        `fastrpc.client_requests`.
 
         Returns the answers by key; None for a request that the client does not support. Raises ToolError if
         it supports none of them.

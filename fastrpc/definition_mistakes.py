@@ -1,7 +1,8 @@
 """Prints a mistake in a definition, or in a call of `run`, as one line.
 
 Otherwise `python server.py` would print a traceback with this package's frames; `fastrpc serve` prints one
-line by itself. `FASTRPC_TRACEBACK=full` keeps the traceback. Others go to the previous hook.
+line by itself. `FASTRPC_TRACEBACK=full` keeps the traceback. For all other exceptions, the previous exception
+hook is called.
 """
 
 from __future__ import annotations

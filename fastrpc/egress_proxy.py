@@ -467,7 +467,8 @@ async def _head(reader: StreamReader) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _authority(text: str, port: int | None) -> tuple[str, int]:
-    """Return host and port of ``host:port``, the host parsed as browsers do (URL Standard).
+    """Return host and port of ``host:port``, with the host parsed as browsers do (URL Standard, host
+    parsing).
 
     Raises FetchRefused for user information, a zone, characters that are not ASCII, and malformed addresses.
     """

@@ -101,7 +101,8 @@ class InternalError(ProtocolError):
 class Overloaded(ProtocolError):
     """Too many calls are in flight. The call was not started and may be sent again.
 
-    The code is fastrpc's own, outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28 requires.
+    The code is specific to fastrpc. It is outside the range that JSON-RPC 2.0 reserves, as MCP 2026-07-28
+    requires for new codes.
     """
 
     code = -31001
@@ -190,7 +191,8 @@ class ArgumentError(FastrpcError):
 
 
 class ClientError(FastrpcError):
-    """A client's request has failed: the root of the errors of `fastrpc.Client` for what a server does.
+    """A client's request has failed: the root of all errors that `fastrpc.Client` raises for what a server
+    does.
 
     `outcome` applies to a call whose handler called another server and did not handle the failure.
     """

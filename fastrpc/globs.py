@@ -1,7 +1,8 @@
 """Globs of names, as commands and functions of fastrpc take them: ``*`` is any text, ``?`` any character.
 
-Every other character matches itself, ``[`` included: names and URIs may contain brackets. Case matters,
-Unicode's normal form does not. No glob is slow on any text, unlike with `fnmatch`. Pure.
+Every other character matches itself, ``[`` included: names and URIs may contain brackets. Upper and lower
+case differ; Unicode's normal forms of one text do not. No glob is slow on any text, unlike with `fnmatch`.
+Pure.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def load(namespace: dict[str, Any], homes: Mapping[str, str], name: str, member: str | None = None) -> Any:
-    """Return `name` of the package with the globals `namespace`, and store it there for later.
+    """Return `name` of the package with the globals `namespace`, and store it there: ``__getattr__`` is not
+    called for it again.
 
     `homes`: the module of each name; `member`: the name there, by default the same. Raises AttributeError.
     """

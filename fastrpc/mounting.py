@@ -234,7 +234,8 @@ def shares_of(
     """Return, for each server from which a called handler was mounted, its observers and the records of those
     calls, with that server's names for the handlers.
 
-    A record has only the name of what was called: the handler is looked up now, in vain for a truncated URI.
+    A record has only the name of what was called: the handler is looked up now. A URI that was truncated for
+    the record may not be found.
     """
     origins: dict[tuple[str, str], Origin] = {}
     shares: dict[Any, list[CallRecord]] = {}

@@ -109,7 +109,8 @@ def read_regular(path: Path, limit: int, *, follow: bool = True, dir_fd: int | N
 
 class LineFile(FileIO):
     """A regular file to which whole lines are appended without buffering. A line that a full disk has
-    truncated (`is_cut`) is ended before the next. Processes may share the file. Raises OSError."""
+    truncated (`is_cut`) is terminated before the next one. Several processes may share the file. Raises
+    OSError."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")

@@ -337,7 +337,8 @@ class Server:
             runtime.announcements.lists_changed(concerns)
 
     def observe(self, function: Observer) -> Observer:
-        """Pass records of finished calls (tools, resources, prompts) to a function: ``@app.observe``.
+        """Pass a record of each finished call of a tool, a resource or a prompt to a function:
+        ``@app.observe``.
 
         It receives a list of `CallRecord` every 50 ms while there are calls, on a separate thread: caller
         and target, the outcome as the client saw it, the duration of each stage, the bytes of the response.

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     Default = Any | Callable[[Mapping[str, str], str], Any]
     Line = tuple[int, str, str, str, bool]
-    """A line of a file: its number among the lines of all files, its place, key, text, whether trusted."""
+    """A line of a file: its number among the lines of all files, its place, key, text, and whether the file
+    is trusted."""
 
 __all__ = ["STATE_DIR", "Setting"]
 

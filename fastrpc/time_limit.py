@@ -19,7 +19,8 @@ SHORTEST_PAUSE = 0.001
 
 
 class TimeLimit:
-    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or `late`'s.
+    """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or what `late`
+    returns.
 
     ``async with`` does the same and costs two coroutines more. `is_over`: the time has passed.
     """

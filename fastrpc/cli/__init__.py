@@ -105,7 +105,8 @@ def configuration(options: dict[str, str] | None = None, targets: Sequence[str] 
     """Load the settings and print their warnings, one line each.
 
     Loads the server's settings; those of toolsets are added when the toolsets are loaded
-    (`fastrpc.cli._assemble`). If only the shipped toolset is served, its lines are read at once.
+    (`fastrpc.cli._assemble`). If only the shipped toolset will be served, its lines in files are read at
+    once.
     """
     from fastrpc.settings import SHIPPED_TOOLSET, load
 

@@ -50,7 +50,8 @@ def typed(pairs: list[str], tool: str, schema: dict[str, Any]) -> dict[str, Any]
 
 
 def texts(pairs: list[str], name: str, known: Collection[str] | None) -> dict[str, str]:
-    """Return ``key=value`` words as texts. `known`: the allowed keys, None: any. Raises UsageError."""
+    """Return ``key=value`` words as texts; `known` are the keys that are allowed, None for any. Raises
+    UsageError."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")

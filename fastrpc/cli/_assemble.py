@@ -83,7 +83,8 @@ def _attach(toolset: str, server: Server) -> None:
 
 
 def load_toolset(name: str) -> list[Tool]:
-    """Return the tools of a toolset: an installed package or module, else a target. Raises UsageError.
+    """Return the tools of a toolset: an installed package or module, else any other target. Raises
+    UsageError.
 
     Loading a target by its module name adds the working directory to the import path. For an installed
     toolset that must not happen, because a repository may contain a ``json.py``.

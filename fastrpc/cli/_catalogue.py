@@ -224,7 +224,8 @@ def print_table(
     head: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers: Collection[str] = ()
 ) -> None:
     """Print rows in aligned columns, those of `numbers` to the right; the last column is not padded. On a
-    terminal the last column is wrapped; if the terminal is too narrow, each row is a list of its cells."""
+    terminal the last column is wrapped; if the terminal is too narrow, each row is printed as a list of its
+    cells."""
     columns = _terminal_columns()
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]
     indent = " " * sum(width + 2 for width in widths)

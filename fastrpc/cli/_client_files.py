@@ -28,9 +28,11 @@ def read(path: str) -> str:
 
 
 def write(path: str, text: str) -> str | None:
-    """Replace a file atomically; return its backup's path, None for a new file. Raises UsageError.
+    """Replace a file atomically; return the path of the backup, or None if the file is new. Raises
+    UsageError.
 
-    A symbolic link's target is replaced. Only its owner can read a new file: it may contain secrets.
+    For a symbolic link, its target is replaced. A new file is readable by its owner only, as it may contain
+    secrets.
     """
     from fastrpc.regular_files import replace_file
 

@@ -24,7 +24,8 @@ UNSAFE = "the file has a form that cannot be changed safely; take --print and ch
 
 @dataclass(eq=False, repr=False, slots=True)
 class NewEntry(ServerEntry):
-    """An entry to write. `token_variable`: the client's environment variable with the token for `url`."""
+    """An entry to write. `token_variable` names the client's environment variable with the token for
+    `url`."""
 
     token_variable: str = ""
 

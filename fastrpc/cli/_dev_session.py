@@ -1,8 +1,9 @@
 """The session state of `fastrpc dev`: enough to move a client from one server process to the next.
 
 Receives every line in both directions. Stores the pending requests and what a new server must receive again
-(handshake, log level, subscriptions), and which change notifications the client may receive. No I/O. Requests
-of the server get ids that no other process has used, so that late answers are recognised.
+(the handshake, the log level, subscriptions), and determines which change notifications the client may
+receive. No I/O. Requests of the server get ids that no other process has used, so that late answers are
+recognised.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ class DevSession:
         return {**message, "id": id}
 
     def give_up(self, reason: str) -> list[bytes]:
-        """The server has ended: return errors for the client's requests, and cancellations of the server's.
+        """The server has ended: return an error for each pending request of the client, and a cancellation
+        for each of the server's requests.
 
         The handshake stays pending: the next server answers it.
         """

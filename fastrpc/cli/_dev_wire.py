@@ -1,6 +1,7 @@
 """One readable line for each message: what `fastrpc dev` writes to standard error.
 
-Direction, id, method and subject; for an answer, its time and its content's beginning. Secrets are masked.
+Direction, id, method and subject; for an answer, the time it took and the beginning of its content. Secrets
+are masked as in a trace.
 """
 
 from __future__ import annotations

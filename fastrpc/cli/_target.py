@@ -1,4 +1,5 @@
-"""A command's target: a file, module, command, URL, configuration, or the name of one in ``.mcp.json``.
+"""The target of a command: a file or module, a command, a URL, a configuration, or the name of a server in
+``.mcp.json``.
 
 `destination` determines which of these a command line names; `converse` connects to it with `PatientClient`,
 and converts the errors of a session to one message and an exit code.

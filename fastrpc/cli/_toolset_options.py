@@ -20,7 +20,8 @@ SWITCH_KINDS = ("flag", "guard", "permission")
 
 
 def export_toolset_options(arguments: list[str], command: str) -> list[str]:
-    """Export the options of the toolsets in arguments, or FASTRPC_TOOLSET. Return the other arguments.
+    """Export the options of the toolsets that the arguments, or FASTRPC_TOOLSET, name. Return the other
+    arguments.
 
     Raises UsageError for a value that its setting cannot have.
     """

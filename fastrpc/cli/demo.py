@@ -2,7 +2,8 @@
 
 The toolset provides the script, ``play(conversation)`` in its module ``_demo``. This module starts the
 server, prints each message and the time it took, then measures a short pipelined run of a trivial tool, and
-ends both servers. Any failure ends the demo with exit code 1. Its folder, also for state, is temporary.
+ends both servers. Any failure ends the demo with exit code 1. It uses a temporary folder, also for the tools'
+state.
 """
 
 from __future__ import annotations

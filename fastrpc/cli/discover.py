@@ -37,7 +37,8 @@ REFERENCE = re.compile(r"\$\{(?:env:|input:)?[A-Za-z_][A-Za-z0-9_-]{0,100}\}")
 
 
 class DiscoveredServer(NamedTuple):
-    """A server of a configuration file: client, file, project (or ""), name, and its entry, or its error."""
+    """A server in a configuration file: the client, the file, the project (or ""), the server's name, and its
+    entry, or the error in it."""
 
     client: str
     path: str

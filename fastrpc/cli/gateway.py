@@ -1,7 +1,8 @@
 """``fastrpc gateway FILE``: serves all servers of a configuration file as one, and reports their states.
 
-It serves as `fastrpc serve` does, with its options; `fastrpc.gateway` is the server. A variable tells child
-processes which files are served, so no gateway starts itself. ``gateway status`` is in `_gateway_status`.
+It serves as `fastrpc serve` does, with its options; `fastrpc.gateway` is the server. A variable passes the
+files that are being served to child processes, so that a gateway does not start itself. ``gateway status`` is
+in `_gateway_status`.
 """
 
 from __future__ import annotations

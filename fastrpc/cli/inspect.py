@@ -1,4 +1,5 @@
-"""``fastrpc inspect``: describes a server: name, version, protocol, capabilities, instructions, features.
+"""``fastrpc inspect``: prints a description of a server: name, version, protocol, capabilities, instructions,
+and its features.
 
 As text, as JSON (`--json`, as received), or as a self-contained HTML page (`--html FILE`,
 `fastrpc.cli._inspect_page`). No tool is called; no resource is read except the status of a gateway.

@@ -1,6 +1,7 @@
 """``fastrpc list``: prints the tools, resources, resource templates and prompts of a server.
 
-No tool is called; no resource but a gateway's status is read. `--json` prints descriptors as received.
+No tool is called; no resource is read except the status of a gateway. `--json` prints the descriptors as
+received.
 """
 
 from __future__ import annotations

@@ -361,7 +361,8 @@ class AsyncClient(ToolCaller, ServerFacts):
 
     def task(self, id: str) -> RemoteTask:
         """Return a task by its id, to wait for it or to cancel it, also after a restart of the client.
-        Nothing is sent: its `status` is "" until the task is read. Raises ValueError for what is no id."""
+        Nothing is sent: its `status` is "" until the task is read. Raises ValueError for what is not an
+        id."""
         from fastrpc.client.tasks import RemoteTask
 
         if not isinstance(id, str) or not id:

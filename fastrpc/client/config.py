@@ -141,7 +141,8 @@ class ServerEntry:
 
 
 def find_config(folder: str | None = None) -> str | None:
-    """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above."""
+    """Return the path of the nearest ``.mcp.json`` in a folder (default: the current one) or above; None if
+    there is none."""
     place = os.path.abspath(folder or os.curdir)
     while not os.path.isfile(path := os.path.join(place, FILE_NAME)):
         above = os.path.dirname(place)
@@ -235,7 +236,8 @@ def _matches_one(tool: str, globs: list[str]) -> bool:
 
 
 def _transport(kind: Any, has_command: bool, has_url: bool) -> str:
-    """Return the transport that an entry names, "" for none. Raises InvalidConfig for two, or no target."""
+    """Return the transport of an entry that names this one, "" for none. Raises InvalidConfig where the entry
+    says two things, or nothing."""
     if not has_command and not has_url:
         raise InvalidConfig("expected a command or a url")
     said = TRANSPORTS.get(str(kind).lower().replace("-", "").replace("_", "")) if kind else None

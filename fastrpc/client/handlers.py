@@ -80,7 +80,8 @@ async def value_from(handler: Any, params: dict[str, Any]) -> Any:
 
 
 def elicited(value: Any) -> dict[str, Any]:
-    """Return the ElicitResult of a form's dict, True (no fields), False (declined) or None (cancelled)."""
+    """Return the ElicitResult of a dict (an accepted form), True (one without fields), False, which declines,
+    or None, which cancels."""
     if isinstance(value, dict):
         return {"action": "accept", "content": value}
     for meant, action in ((True, "accept"), (False, "decline"), (None, "cancel")):

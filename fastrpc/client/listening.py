@@ -220,7 +220,8 @@ class Listening:
         self._queue.put_nowait(None)
 
     async def next(self, seconds: float = SECONDS) -> dict[str, Any]:
-        """Return the next notification within `seconds`. Raises TimeoutError, EOFError at the end."""
+        """Return the next notification, waiting up to `seconds`. Raises TimeoutError, and EOFError if the
+        server has ended the stream."""
         try:
             change = await asyncio.wait_for(self._queue.get(), seconds)
         except asyncio.TimeoutError:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 class Described(dict[str, "Any"]):
     """The descriptor of a tool, a resource, a template or a prompt: the dict as received. Its members are
-    also attributes, in snake case too: ``tool.input_schema`` is ``tool["inputSchema"]``, None if missing."""
+    also attributes, in snake case too: ``tool.input_schema`` is ``tool["inputSchema"]``. A missing member
+    is None."""
 
     def __getattr__(self, name: str) -> Any:
         if name in self:

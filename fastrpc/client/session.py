@@ -243,8 +243,9 @@ class Session:
         return await self._request(method, params, **options)
 
     def is_mismatch(self, error: RemoteError) -> bool:
-        """Whether a call was refused because its headers do not match the tool's current schema: it was not
-        processed, and may be sent again after `tools/list` (MCP 2026-07-28, transports: custom headers)."""
+        """Whether a call was refused because its headers do not match the tool's current schema. The server
+        has not processed it; it may be sent again after `tools/list` (MCP 2026-07-28, transports: custom
+        headers)."""
         return error.code == HeaderMismatch.code and self.version == STATELESS
 
     async def _request(

@@ -364,7 +364,8 @@ class SyncListening:
         return self._listening.honoured
 
     def next(self, seconds: float = 10.0) -> dict[str, Any]:
-        """Return the next notification within `seconds`. Raises TimeoutError, EOFError at the end."""
+        """Return the next notification, waiting up to `seconds`. Raises TimeoutError, and EOFError if the
+        server has ended the stream."""
         return self._client._run(self._listening.next(seconds))
 
 

@@ -50,7 +50,8 @@ class ElicitResult(Generic[Value]):
 
     @property
     def value(self) -> Value:
-        """The value of an accepted form. Raises ToolError if the person declined or cancelled."""
+        """The value of an accepted form. Raises ToolError if the person declined or cancelled; the message
+        tells the model."""
         if self.action != "accept":
             raise ToolError(
                 f"the person {'declined' if self.action == 'decline' else 'dismissed'} the question"

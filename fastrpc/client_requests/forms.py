@@ -1,7 +1,8 @@
 """Forms for elicitation, made from a Python type or a JSON Schema (MCP: elicitation).
 
-Fields of the flat form are strings, numbers, booleans, a choice, or choices. `fields_of` makes `Fields` from
-a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema.
+A form is flat: its fields are strings, numbers, booleans, one choice, or several choices. `fields_of` makes
+`Fields` from a dataclass, a msgspec Struct, a TypedDict, a pydantic model, a plain type or a JSON Schema; a
+type is described once.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _known: dict[Any, Fields] = {}
 
 
 class Fields:
-    """The fields of a form: the `schema` of answers, and `read`, their value. Raises `Mismatch`."""
+    """The fields of a form: the `schema` of the answers, and `read`, which returns the value of an answer.
+    Raises `Mismatch`."""
 
     def __init__(self, schema: Schema, read: Callable[[dict[str, Any]], Any]) -> None:
         self.schema = schema

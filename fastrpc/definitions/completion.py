@@ -89,7 +89,8 @@ def key_of(target: str, argument: str) -> str:
 def target_of(prompts: Entries, templates: Entries, target: Any, argument: str) -> str:
     """Return the name of a prompt or the URI template, given as such or as its function.
 
-    Raises DefinitionError for a function that is neither, and for an argument that a registered one lacks.
+    Raises DefinitionError for a function that is neither, and for an argument that a registered prompt or
+    template does not have.
     """
     if isinstance(target, str):
         found = templates.get(target) if "{" in target else prompts.get(target)

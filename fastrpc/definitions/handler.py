@@ -1,7 +1,8 @@
 """What tools, resources, prompts and completions have in common: a function that serves requests.
 
-A `Handler` has the function, its signature, and how it may run. It is validated when decorated: authors see
-mistakes at once. Plain types cost no imports. Calling the function is left to `fastrpc.engine.call`.
+A `Handler` has the function, its signature, and how it may run. It is validated when it is decorated, so that
+its author sees mistakes at once. Functions with plain types cost no imports. Calling the function is left to
+`fastrpc.engine.call`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Warns the author of tools without a description: a model chooses a tool by its description.
 
 One of Python's warnings for each, on standard error, when serving begins. Only of the author's own functions,
-and not of a server for another framework: what ran there without a warning runs here without one.
+and not of a server that was written for another framework: what ran there without a warning runs here without
+one, too.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def check(where: str, options: Mapping[str, Any]) -> None:
 
 
 def check_transport(transport: object, *, excludes: bool) -> None:
-    """Raise UsageError for a transport's name, which others take, and for options that exclude another."""
+    """Raise UsageError for the name of a transport, as other frameworks take it, and if the author gave
+    options that a transport excludes."""
     if isinstance(transport, str):
         raise UsageError(
             f"run: transport={transport!r:.40}: expected a Transport; without it the server uses standard "

@@ -1,7 +1,8 @@
 """The registries of a server: its tools, resources, templates, prompts and completions, in the order added.
 
 A `Registry` holds the entries of one kind, a `Registries` the five registries. Watchers are called on each
-change: lists and plans are rebuilt. This module knows only an entry's key; each kind has its own module.
+change, so that they can rebuild lists and plans. This module knows only the key of an entry; each kind of
+entry has its own module.
 
 An entry may be added before its annotations are defined. `settle`, when serving begins, reads the signatures
 that are still unread; from then on an entry that cannot be read is not added.
@@ -72,7 +73,8 @@ class Registry(Generic[Entry]):
         return added
 
     def replace(self, gone: Iterable[str], new: Iterable[Entry]) -> None:
-        """Remove the entries with the keys `gone`, if any, and add the entries `new`, as one change.
+        """Remove the entries with the keys `gone`, if they exist, and add the entries `new`. Watchers are
+        called once.
 
         Raises DefinitionError for a key that is taken, before anything changes.
         """

@@ -83,7 +83,8 @@ def guessed_type(name: str, *, text: bool) -> str | None:
 
 
 def opened(value: Any, mime_type: str | None = None) -> Any:
-    """Return what a function returned; of a path, the file's content, or None if there is no such file.
+    """Return what a function returned, or the content of the file if that is a path; None if there is no such
+    file.
 
     Raises OSError if it is not a regular file or is larger than 64 MiB.
     """
@@ -197,7 +198,8 @@ _OPTIONS = {"mimeType": "mime_type", "_meta": "meta"}
 
 
 def entry_of(thing: Any) -> Any:
-    """Return what a provider returned, an `Entry`, a URI, or a dict with an entry's members, as an entry.
+    """Return what a provider returned as an entry: an `Entry`, a URI, or a dict with the members of an
+    `Entry`.
 
     Raises TypeError for anything else.
     """

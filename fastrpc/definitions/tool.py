@@ -131,7 +131,8 @@ class Tool(DescribedHandler):
         self.describe_early()
 
     def _offload(self) -> None:
-        """Have the function called where `run` says: a process, an Executor. Raises DefinitionError."""
+        """Have the function called in a process or on an Executor, if `run` says so. Raises
+        DefinitionError."""
         if self.run not in RUNS or self.max_memory is not None:
             from fastrpc.definitions import offloaded
 

@@ -1,7 +1,8 @@
 """A message whose handling has raised, where nothing is meant to: it is logged, and answered by its id.
 
 What handlers raise is answered where they are called. This is for everything else that a connection calls on
-the way: a trace, a gate, a transport, fastrpc itself. Its readers call it, and go on.
+the way: a trace, a gate, a transport, fastrpc itself. The readers of a connection call it, and go on with the
+next message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Makes the results of list requests: a page of the entries that a principal sees, encoded as JSON.
 
-A list's first page is encoded once for each version, anew after a registry has changed (`forget`). Where
-filters decide what is seen, once for each class of callers (`fastrpc.engine.list_filter`).
+The first page of each list is encoded once for each version, and again after a registry has changed
+(`forget`). Where filters decide what is seen, it is encoded once for each class of callers
+(`fastrpc.engine.list_filter`).
 """
 
 from __future__ import annotations

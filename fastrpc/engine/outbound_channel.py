@@ -150,7 +150,8 @@ class RequestChannel:
 
     def spend(self, unit: str, amount: float) -> None:
         """Count what the call costs, in the budgets of this server and of that which the tool is mounted
-        from; after the call's end, too. Raises ValueError for a unit that the tool does not declare."""
+        from; what a tool spends after its call's end, too. Raises ValueError for a unit that it does not
+        declare."""
         call, runtime = self.request.call, self.request.dispatcher.runtime
         if call is not None:
             tool = call.plan.tool

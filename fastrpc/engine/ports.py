@@ -222,7 +222,8 @@ class RequestWrapper(Protocol):
         """Whether the wrapper is shown notifications."""
 
     def of_host(self, server: Any) -> RequestWrapper:
-        """Return the wrapper of a server without one that mounts this one's, for lists of mounted."""
+        """Return the wrapper of a server that has none and in which this one's is mounted: lists of mounted
+        entries are wrapped by it."""
 
     async def call(self, call: Any, within: Any) -> Any:
         """Return the value of a call; ``within.proceed(call)`` makes it, a `WrappedCall`."""

@@ -50,7 +50,8 @@ class Results:
         return tails
 
     def endings(self, version: str) -> tuple[bytes, ...]:
-        """Return tails(), and that of an error, each with the end of the response, for connections."""
+        """Return tails(), and that of an error, each with the end of the response: what connections write by
+        themselves."""
         endings = self._endings.get(version)
         if endings is None:
             error = b'"}]' + self.tail(version, is_error=True)
@@ -152,7 +153,8 @@ class Results:
 
     @staticmethod
     def _is_beside_schema(tool: Tool, value: Any) -> bool:
-        """Whether a result is content, or none, which some frameworks send whatever the schema."""
+        """Whether a result is content, or none at all, where another framework sends that without looking at
+        the output schema."""
         if isinstance(value, (list, tuple)):
             return _holds_content(value)
         is_none_sent = not tool.signature.wraps_result and not tool.style.checks_objects
@@ -224,7 +226,8 @@ def form_of(signature: Signature) -> int:
 def keeps_plain_values(signature: Signature) -> bool:
     """Return whether `Signature.to_json` returns every plain value unchanged, so that it need not be called.
 
-    Plain converters return what they get; msgspec changes what is not plain; pydantic may change anything.
+    Plain converters return whatever they get; msgspec changes only what is not plain; pydantic may have a
+    serializer for anything.
     """
     return signature.output_schema is None or not hasattr(signature.result_converter, "adapter")
 

@@ -1,7 +1,8 @@
 """What all connections of one server share: its state, and the parts of the engine that exist once for a
 server, such as `CallPlans`, `CallAdmission`, `ListPages` and the worker threads.
 
-Plans and lists are made when a request needs them, again after a registry's change, of which clients hear.
+Plans and lists are made at the first request that needs them and again after a registry has changed; clients
+are notified of the change.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ class Upstreams:
         self._upstream = state.upstream
 
     def defers(self, dispatcher: NotifiedDispatcher, request: Any) -> bool:
-        """Defer a request until all features are known; False: it need not wait. Raises ProtocolError."""
+        """Defer a request until the features of the upstream servers are known; False if it need not wait.
+        Raises ProtocolError."""
         if self._upstream is not None and self._upstream.defers(dispatcher, request):
             return True
         return any(server.runtime.upstreams.defers(dispatcher, request) for server in self._state.mounts)

@@ -62,7 +62,8 @@ class ServerDescription:
 
     @property
     def has_task_list(self) -> bool:
-        """Whether callers may list tasks: only their own (MCP 2025-11-25: tasks, security)."""
+        """Whether callers may list their tasks: not where that would list those of others (MCP 2025-11-25:
+        tasks, security)."""
         return self._has_task_tools and self._state.knows_callers
 
     @property

@@ -78,7 +78,8 @@ class CallerClass(NamedTuple):
 
 class CallerEntry:
     """What the guard caches for a principal: its caller, the caller's class, and by name the decisions about
-    the tools that it has called, each with the limits that count its calls; and the accounts of budgets."""
+    the tools that it has called, each with the limits that count its calls; and the accounts of tools with
+    budgets."""
 
     __slots__ = ("accounts", "caller", "caller_class", "decisions")
 

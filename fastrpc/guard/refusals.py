@@ -35,7 +35,8 @@ class ApprovalRejected(GuardRefusal):
 
 
 class ApprovalTimedOut(GuardRefusal):
-    """No person has answered in time. For a tool a result with ``isError``, unless it `has_code`."""
+    """No person has answered in time. For a tool this is a result with ``isError: true``, which the model
+    reads, unless `has_code` is set."""
 
     reason = "approval_timed_out"
     has_code = False

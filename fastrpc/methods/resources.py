@@ -1,7 +1,8 @@
 """resources/list, read, subscribe and unsubscribe (MCP: resources).
 
 A URI is served by the resource with that URI, else by the most specific template that matches, else by a
-provider. The list has the resources, then the pages of each provider; a cursor works in either.
+provider. The list has the resources first and then the pages of each provider; a cursor holds the position
+in either.
 """
 
 from __future__ import annotations

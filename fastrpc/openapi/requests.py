@@ -181,7 +181,8 @@ class OperationRequest:
 
 
 def _written(parameter: OperationParameter, value: Any) -> Any:
-    """Return a value as it is put into a request: as JSON if the parameter has such a content (4.8.12.3)."""
+    """Return a value as it is put into a request; of a parameter with a content of JSON, in the place of a
+    schema, that text (4.8.12.3)."""
     is_left_out = value is None and parameter.place != "path"
     return to_json(value).decode() if parameter.is_json and not is_left_out else value
 

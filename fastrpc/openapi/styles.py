@@ -1,6 +1,7 @@
 """How OpenAPI writes arrays and objects into URLs, headers and forms (OpenAPI 3.0 and 3.1, 4.8.12.4: style).
 
-Every style with and without ``explode``. What RFC 6570 calls undefined, null and what is empty, is left out.
+Every style with and without ``explode``. What RFC 6570 calls undefined is left out: null, and an array or an
+object that is empty. No I/O.
 """
 
 from __future__ import annotations

@@ -163,7 +163,8 @@ def _with_parameters(read: Any, variables: list[str]) -> Any:
 def _inputs(operation: Operation) -> tuple[Schema, dict[tuple[str, str], str], Collection[str] | None]:
     """Return the input schema of an operation, and `names` and `body_members` of its `OperationRequest`.
 
-    A parameter with the name of another, or of a member of the body, has its place as a suffix: ``id__path``.
+    A name that a parameter has in common with another, or with a member of the body, gets its place as a
+    suffix: ``id__path``.
     """
     members: dict[str, Any] = {}
     if operation.body_type is not None and operation.body_schema.get("type") == "object":

@@ -157,8 +157,9 @@ class Process:
         self._after(grace_seconds + STUBBORN_SECONDS, self._give_up)
 
     async def terminate(self, grace_seconds: float = GRACE_SECONDS) -> bool:
-        """End the program and all its descendants; return whether all have ended: False only for processes
-        that the system cannot end or this one may not signal, and without any supervisor."""
+        """End the program and all its descendants; return whether all have ended. That is False only for
+        processes that the system cannot end or this process may not signal, and if all supervisors were
+        killed."""
         self.terminate_soon(grace_seconds)
         if not self.gone:
             waiting = asyncio.ensure_future(self.wait_gone())

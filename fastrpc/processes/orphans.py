@@ -47,7 +47,8 @@ def end_writers(pipe: int, age_seconds: float) -> None:
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Living processes but this one, its children and session: pid, session, start in ticks since boot."""
+    """The living processes, except this one, its children, and those of its session: pid, session, and start
+    in clock ticks since boot."""
     own, own_session = os.getpid(), os.getsid(0)
     for name in os.listdir("/proc"):
         if not name.isdigit():

@@ -174,7 +174,8 @@ class Output:
             del self._tail[:excess]
 
     def keep_file(self) -> OutputFile | None:
-        """Open the file now, and write all output so far to it. None, and `file_error` set, if that fails.
+        """Open the file now, and write all output so far to it; return None, and set `file_error`, if that
+        fails.
 
         Works only while memory holds everything; later the file exists already, or never will.
         """

@@ -64,7 +64,8 @@ _ending: list[int] = []  # reapers that are ending and not waited for yet
 
 
 class ProgramError(ToolError):
-    """A program cannot be started, or its reaper was lost. The message is for the model."""
+    """A program cannot be started, or its reaper was lost. A tool need not catch it: the message is for the
+    model."""
 
 
 class ReaperLostError(ProgramError):
@@ -72,7 +73,8 @@ class ReaperLostError(ProgramError):
 
 
 class Reaper:
-    """One reaper, and the socket to it. `pid`: of its guardian, if any, in whose process group both are."""
+    """One reaper, and the socket to it. `pid` is that of its guardian, if it has one; both are in the
+    guardian's process group."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -240,7 +242,8 @@ def _trim_idle() -> None:
 
 
 def _forget() -> None:
-    """Close the sockets: in a forked child, whose parent has the reapers, and at the end, to end them."""
+    """Close the sockets: in a forked child, since the reapers belong to the parent, and at the end of the
+    process, whose reapers end then."""
     for reaper in (*idle, *busy):
         if reaper.socket is not None:
             reaper.socket.close()

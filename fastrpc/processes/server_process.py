@@ -25,7 +25,8 @@ NOT_FOUND = 127  # the exit code of a shell for a command that does not exist
 NO_PROGRAM = 126  # and for one that cannot be run
 LOST = "its supervisor was killed"
 
-# A reaper gives its program one pipe for both outputs, and a third descriptor, here for standard error.
+# A reaper gives its program one pipe for both outputs, and passes a third descriptor: standard error is
+# redirected to that one.
 SHELL = ("/bin/sh", "-c", 'exec "$0" "$@" 2>&3 3>&-')
 
 

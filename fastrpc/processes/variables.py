@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program: this process's, with `changes`, without fastrpc's own secrets
-    (``FASTRPC_…`` with TOKEN, SECRET, PASSWORD or KEY in the name, or with a password in a URL)."""
+    """Return the environment for a program: this process's, without fastrpc's own secrets (``FASTRPC_…``
+    with TOKEN, SECRET, PASSWORD or KEY in the name, or with a URL that contains a password), and with
+    `changes`."""
     variables = dict(os.environ)
     for name in [name for name in variables if name.startswith("FASTRPC_")]:
         host = variables[name].partition("://")[2].partition("/")[0]
@@ -42,12 +43,14 @@ def encoded(strings: Sequence[str]) -> bytes:
 
 
 def encoded_environment(variables: Mapping[str, str]) -> tuple[bytes, int]:
-    """Return an environment in the reaper's format, and how many variables it has. Raises `ProgramError`."""
+    """Return an environment in the reaper's format, and the number of its variables. Raises
+    `ProgramError`."""
     return encoded([f"{name}={value}" for name, value in variables.items()]), len(variables)
 
 
 def inherited(changes: Mapping[str, str] | None) -> tuple[bytes, int]:
-    """Return `environment(changes)` in the reaper's format, and how many there are. Raises `ProgramError`."""
+    """Return `environment(changes)` in the reaper's format, and the number of its variables. Raises
+    `ProgramError`."""
     global _kept
     variables = raw_environment()
     changed = dict(changes) if changes else {}

@@ -37,7 +37,8 @@ LOG_LEVELS = {level: severity for severity, level in enumerate(_LEVELS)}
 
 
 class SessionState:
-    """The state of a client's connection: its lifecycle, and what the client has declared.
+    """The state of one client's connection: its lifecycle and, after the handshake, what the client has
+    declared.
 
     All stored data of the client is counted in `quota`, and refused if it is too much.
     """
@@ -120,7 +121,8 @@ class SessionState:
     def _keep(self, size: int, name: str) -> None:
         """Count `size` more bytes that are stored for the client; `name` says what they are.
 
-        Raises InvalidParams if a session may not store that much, Overloaded without memory.
+        Raises InvalidParams if one session may not store that much, Overloaded if there is no memory at the
+        moment.
         """
         quota = self.quota
         if not quota.take(size):
@@ -131,7 +133,8 @@ class SessionState:
     def subscribe(self, uri: str, asked: str | None = None) -> None:
         """Store a subscription to the URI of a resource, which the client has written as `asked`.
 
-        Raises InvalidParams and Overloaded without memory; InvalidRequest in a session without notifications.
+        Raises InvalidParams and Overloaded if there is no memory for it; InvalidRequest if the session cannot
+        receive notifications.
         """
         self.check_lasting("resources/subscribe")
         if uri not in self.subscriptions:

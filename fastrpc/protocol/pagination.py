@@ -1,7 +1,8 @@
 """Pages of a list: cursors that name the start of the next page (MCP, utilities: pagination).
 
 A cursor contains the last key of a page and its position. It survives changes of the list and restarts: the
-next page begins after the key if it is still in the list, else at the position. Nothing is kept.
+next page begins after the key if it is still in the list, else at the same position. The server keeps no
+state.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ def change_between(before: CommonState, after: CommonState) -> SessionChange:
 
 
 def make_change(session: SessionState, change: SessionChange) -> None:
-    """Change what a process has of a session, and share nothing. Raises ProtocolError for lack of memory."""
+    """Change what a process has of a session, and share nothing. Raises ProtocolError if there is no memory
+    for it."""
     on_change, session.on_change = session.on_change, None
     try:
         if change.log_level is not None:

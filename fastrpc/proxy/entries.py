@@ -320,7 +320,8 @@ class PassedInputRequest(InputRequest["dict[str, Any]"]):
 
 
 async def ask(context: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the result of a call's client for a request of the upstream. Raises ToolError, ProtocolError."""
+    """Return the result of the client of a call for a request of the upstream. Raises ToolError and
+    ProtocolError."""
     if method not in INPUT_REQUESTS:
         raise ToolError(f"{method}: the proxy does not support this input request")
     found: dict[str, Any] = (await context.ask(**{"": PassedInputRequest(method, params)}))[""]

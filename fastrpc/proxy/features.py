@@ -31,7 +31,8 @@ LISTS: dict[str, tuple[str, str, str, Any]] = {
     "templates": ("resources/templates/list", "resourceTemplates", "uriTemplate", PassedTemplate),
     "prompts": ("prompts/list", "prompts", "name", PassedPrompt),
 }
-"""For each registry: its list method, the result's member with the entries, their key, and class."""
+"""For each registry: its list method, the result member with the entries, the member that is the key, and the
+entry class."""
 CAPABILITY = {"templates": "resources"}
 CHANGES = {
     "notifications/tools/list_changed": ("tools",),

@@ -93,7 +93,8 @@ def _taken(names: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 
 class ChildTransport(Stdio):
-    """The transport to a child process with a complete environment. The proxy's errors name the server."""
+    """The transport to a child process with a complete environment. Its errors do not name the server: those
+    of the proxy do."""
 
     def __init__(self, shown: str, command: list[str], **options: Any) -> None:
         super().__init__(command, **options)

@@ -99,7 +99,8 @@ def peel(annotation: Any, namespace: Mapping[str, Any]) -> Peeled:
 
 
 def _read_metadata(peeled: Peeled, metadata: list[Any]) -> None:
-    """Sort the metadata of ``Annotated``. The last string describes, unless msgspec or pydantic does so."""
+    """Sort the metadata of ``Annotated``: the last string is the description, unless msgspec's or pydantic's
+    has one, at any position."""
     kept = []
     text = None
     for item in metadata:
@@ -135,14 +136,16 @@ def alias_of(field: Any) -> str | None:
 
 
 def shows_more(field: Any) -> bool:
-    """Whether an item is pydantic's ``Field`` and says more than a description and constraints."""
+    """Whether an item is pydantic's ``Field``, and has members for the schema besides a description and
+    constraints."""
     return type(field).__module__ == "pydantic.fields" and any(
         getattr(field, name, None) is not None for name in _FIELD_MEMBERS
     )
 
 
 def resolve(text: str, namespace: Mapping[str, Any]) -> Any:
-    """Evaluate an annotation in its function's namespace. Raises `UnresolvedName` and `DefinitionError`."""
+    """Evaluate a string annotation in the namespace of its function. Raises `UnresolvedName` and
+    `DefinitionError`."""
     if text in namespace:
         return namespace[text]
     if text in _BUILTIN_NAMES:

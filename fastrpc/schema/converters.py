@@ -115,7 +115,8 @@ class Converter:
         raise NotImplementedError
 
     def extend(self, accepted: list[Any], values: list[Any], lenient: bool) -> None:
-        """Convert all values and append them to `accepted`; on `Mismatch`, those before the invalid value."""
+        """Convert all values and append them to `accepted`. On `Mismatch`, `accepted` ends before the invalid
+        value."""
         accepted.extend(map(self.accept, values, [lenient] * len(values)))
 
     def to_json(self, value: Any) -> Any:
@@ -330,7 +331,8 @@ def described(schema: Schema, description: str | None) -> Schema:
 
 
 def add_enum_type(schema: Schema) -> None:
-    """Add the ``type`` to an ``enum`` whose values have one type: several clients require it."""
+    """Add the ``type`` to an ``enum`` whose values have one type: several clients refuse an enum without
+    it."""
     names = {str: "string", int: "integer", float: "number", bool: "boolean"}
     kinds = {type(value) for value in schema["enum"]}
     if len(kinds) == 1 and (kind := kinds.pop()) in names:

@@ -54,7 +54,8 @@ def _without_order(choices: list[Any]) -> frozenset[Any]:
 
 
 def _choices_in(annotation: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """Yield each enum and ``Literal`` in a type, and in members of records, with its choices."""
+    """Yield each enum and ``Literal`` in a type, and in the members of records, as far as they are defined,
+    with its choices."""
     for each in types_in(annotation, RECORDS):
         members = getattr(each, "__members__", None)
         if is_literal(each):

@@ -36,7 +36,8 @@ _BY_TYPE = {PLAIN[kind].schema["type"]: PLAIN[kind] for kind in (int, float, boo
 class Validator:
     """A compiled JSON Schema. `documents` maps URIs to the schemas that ``$ref`` may name.
 
-    Raises `DefinitionError` for an invalid schema, an unknown document, or no jsonschema-rs.
+    Raises `DefinitionError` if the schema is invalid, refers to an unknown document, or jsonschema-rs is not
+    installed.
     """
 
     def __init__(self, schema: Schema | bool, documents: Mapping[str, Any] | None = None) -> None:
@@ -180,7 +181,8 @@ def _excludes_null(schema: Any) -> bool:
 
 
 def raw_signature(facts: FunctionFacts, schema: Any, documents: Mapping[str, Any]) -> Signature:
-    """Return the signature of a function with a JSON Schema of its arguments. Raises `DefinitionError`."""
+    """Return the signature of a function whose arguments are described by a JSON Schema. Raises
+    `DefinitionError`."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise facts.error('input_schema must be a JSON Schema with "type": "object" at its root')
     try:

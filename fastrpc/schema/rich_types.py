@@ -140,7 +140,8 @@ def _is_pydantic(annotation: Any) -> bool:
 
 
 def _key_choices(annotation: Any) -> list[str]:
-    """Return the keys that a dict's type allows: ``dict[Literal["a", "b"], int]``, an enum."""
+    """Return the keys that a dict may have, if its type says which: ``dict[Literal["a", "b"], int]``, or an
+    enum of texts."""
     if getattr(annotation, "__origin__", None) is not dict:
         return []
     keys = annotation.__args__[0]
@@ -231,7 +232,8 @@ class MsgspecConverter(Converter):
 
 
 def _with_integers(value: Any) -> Any:
-    """Return a value with integers for floats like ``1.0``, which msgspec refuses for a choice."""
+    """Return a value with integers in place of floats without a fraction: msgspec refuses ``1.0`` for a
+    choice of integers."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):

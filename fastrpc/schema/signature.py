@@ -137,7 +137,8 @@ class Signature:
         return found
 
     def _missing(self, name: str, arguments: dict[str, Any]) -> str:
-        """Say that an argument is missing, with a hint at an unknown one that was probably meant."""
+        """Say that an argument is missing, with a hint at an unknown one that was probably meant: models
+        misspell names, or use camelCase."""
         known = {parameter.name for parameter in self.parameters}
         unknown = [key for key in arguments if key not in known and len(key) <= 128]
         close = suggest(name, unknown, 1) if unknown else ()

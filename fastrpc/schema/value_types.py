@@ -1,7 +1,8 @@
 """Makes the compiled `ValueType` of a converter: which types its values have.
 
-None for a type that cannot be decided by looking at the types of its values: with a pattern or hook,
-pydantic's, recursive. Their converter reads those, which this never contradicts.
+None for a type that cannot be decided by looking at the types of its values: one with a pattern or a hook,
+one of pydantic's, one that refers to itself. Those are read by their converter, which this must never
+contradict.
 """
 
 from __future__ import annotations

@@ -92,7 +92,8 @@ class Database:
 
     @contextmanager
     def listening(self) -> Iterator[Any]:
-        """A connection of psycopg, for LISTEN. Raises StorageError, and psycopg's errors."""
+        """A separate connection to PostgreSQL, psycopg's, for LISTEN (`notifications`). Raises StorageError,
+        and psycopg's errors."""
         try:
             connection = self._engine.raw_connection()
         except SQLAlchemyError as error:
@@ -153,7 +154,8 @@ class Database:
         return facts.st_dev, facts.st_ino
 
     def _forget_connections(self) -> None:
-        """In a forked child, drop the parent's connections and its lock, which a thread of it may hold."""
+        """In a forked child, drop the parent's connections, and replace the lock: its holder may be a thread
+        that does not exist in the child."""
         global _opening
         _opening = Lock()
         self._engine.dispose(close=False)

@@ -1,4 +1,5 @@
-"""The questions that a person is asked, each with options to choose from, for any channel. No I/O."""
+"""The questions that a person is asked, each with options to choose from. Independent of the channel; no
+I/O."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ class Unfit(Exception):
 
 
 class LineTerminal(Terminal):
-    """A terminal on which a person answers in lines. Raises NoTerminal, also if no standard stream is one."""
+    """A terminal on which a person answers in lines. Raises NoTerminal, also if neither standard input nor
+    standard error is a terminal."""
 
     def __init__(self) -> None:
         if not any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):

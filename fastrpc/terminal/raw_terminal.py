@@ -26,7 +26,8 @@ class StopSignalsBlocked:
 
 
 class RawTerminal(Terminal):
-    """A terminal that is read key by key and never blocks. Raises `NoTerminal`."""
+    """A terminal that is read key by key and never blocks. Raises `NoTerminal`, also if it cannot place a
+    cursor."""
 
     def __init__(self) -> None:
         if os.environ.get("TERM", "") in ("", "dumb"):

@@ -57,7 +57,8 @@ class Transport(Protocol):
     """The argument of `Server.serve`. Only `start` must be implemented; the rest does nothing by default."""
 
     remote: bool = True
-    """Whether clients may be on other machines: tools fetch nothing local then (`Server.over_http`)."""
+    """Whether clients may be on other machines. Tools then fetch nothing that only this machine can reach
+    (`Server.over_http`)."""
 
     @abstractmethod
     async def start(self, connections: Connections) -> None:
@@ -81,7 +82,8 @@ class Transport(Protocol):
         return
 
     async def close(self) -> None:
-        """Close the sockets, after all connections. This may take some seconds, then it is cancelled."""
+        """Close the sockets. All connections have been closed; this may take some seconds, then it is
+        cancelled."""
         return
 
     def let_go(self) -> None:

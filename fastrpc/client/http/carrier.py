@@ -4,7 +4,8 @@ A carrier sends each line of the client's stream in an HTTP request, and passes 
 to the stream. A request is written at once if there is an idle connection, and a JSON response goes straight
 to the stream; all else is handled by a task. `transport` chooses the carrier. I/O is left to `wire`.
 
-Notifications and responses, without a request's time limit, are *posts*, bounded in number, time, memory.
+Notifications and responses, which no request's time limit ends, are *posts*: their number, time and memory
+are bounded.
 """
 
 from __future__ import annotations

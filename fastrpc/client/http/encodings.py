@@ -3,7 +3,8 @@
 The output of each piece is bounded: a small body may expand to gigabytes. Other encodings are refused.
 zlib is imported by the first body that needs it, and does the work.
 
-Why not the decoders of httpx: they return all output of a piece at once, unbounded, and need 83 modules more.
+Why not the decoders of httpx: they return the whole output of a piece at once, without a bound, and need 83
+more modules.
 """
 
 from __future__ import annotations

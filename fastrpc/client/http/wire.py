@@ -152,7 +152,8 @@ class Answer:
             raise self._wire.broken(self.url, error) from None
 
     def refusal(self, body: Any = None) -> HttpStatusError:
-        """Return the error for a status or a content type that the protocol does not use, and its `body`."""
+        """Return the error for a status or a content type that the protocol does not use. The parsed `body`
+        may contain a reason."""
         place = self._wire.place(self.url)
         status = f"{self.status} {self._response.reason.decode('latin-1')}".strip()
         if self.status == 401:
@@ -174,7 +175,8 @@ def _no_room() -> InvalidAnswer:
 
 
 class Wire:
-    """The connections to one server. `follows_redirects`: in its origin; else `send` yields redirects."""
+    """The connections to one server. `follows_redirects`: within its own origin; if false, `send` yields
+    redirects like any other response."""
 
     def __init__(self, remote: Remote, *, follows_redirects: bool = True) -> None:
         self.remote = remote

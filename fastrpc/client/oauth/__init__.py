@@ -42,7 +42,8 @@ class OAuth:
     written to standard error. `store`: keeps the tokens, by default the system's keyring where there is one,
     else a `FileStore`.
 
-    One object may serve many clients and servers. Raises ValueError; ImportError without extra ``oauth``.
+    One object may serve several clients and servers. Raises ImportError without the extra ``oauth``, and
+    ValueError.
     """
 
     needs_person = True
@@ -92,7 +93,8 @@ class OAuth:
         return self.client_id or self.client_metadata_url or ""
 
     def forget(self, url: str) -> None:
-        """Delete what is kept of a login at a server: the next client logs in. May block. Raises OSError."""
+        """Delete what is kept of a login at a server: the next client logs in anew. May block. Raises
+        OSError."""
         from fastrpc.client.oauth.record import key_of
 
         self.store().delete(key_of(url, self.identity))

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 
 LEEWAY_SECONDS = 10.0
-"""A token is refreshed so long before it expires, or a tenth of its life: a server reads it later."""
+"""A token is refreshed so long before it expires, or a tenth of its life: it has to last until the server has
+read it."""
 
 
 KEPT: dict[str, tuple[type, ...]] = {

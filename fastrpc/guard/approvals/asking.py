@@ -330,7 +330,8 @@ class Approvals:
         by: str,
         channel: str,
     ) -> None:
-        """Wait for one person's answer, or others' decision. Raises as `answering` does; ApprovalTimedOut."""
+        """Wait for the answer of one person, while others may decide. Raises what `answering` does, and
+        ApprovalTimedOut."""
         from fastrpc.guard.approvals.store import ApprovalDecision, NotWaiting
 
         answer, others = asyncio.ensure_future(answering), watcher.watch(approval.id)

@@ -26,7 +26,8 @@ LONGEST_SHOWN = 256 * 1024
 
 class Binding:
     """What an approval of one call is bound to. `shown` is the arguments as JSON, with secrets masked.
-    `texts` are the arguments that are strings; `rest_digests` has by their names the digest of all others."""
+    `texts` are the arguments that are strings; `rest_digests` maps the name of each to the digest of all
+    other arguments."""
 
     def __init__(
         self,

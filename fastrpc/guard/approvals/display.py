@@ -162,7 +162,8 @@ def visible(text: str) -> str:
 
 
 def _deceives(each: str, scripts: set[str], is_code: bool) -> bool:
-    """Whether a character is invisible or looks like one of ASCII, beside these scripts."""
+    """Whether a character is invisible or looks like one of ASCII, at least in a text with letters of these
+    scripts."""
     kind, has_latin = category(each), "LATIN" in scripts
     if INVISIBLE.match(each) or each in SIGNS_LIKE or (has_latin and bidirectional(each) in RIGHT_TO_LEFT):
         return True
@@ -206,7 +207,8 @@ def _script(letter: str) -> str:
 
 
 def _is_part(each: str) -> bool:
-    """Whether a character has another encoding, or may be a part of one: an accent, a part of a syllable."""
+    """Whether a character has another encoding, or may be part of another character: an accent, a part of a
+    syllable."""
     return category(each) in ("Mn", "Me") or normalize("NFC", each) != each or "\u1100" <= each <= "\u11ff"
 
 
@@ -215,7 +217,8 @@ def _is_latin(each: str) -> bool:
 
 
 def _plain_words(text: str, bare: str, has_latin: bool) -> str:
-    """Return a text, characters escaped that look like others in its context: `bare`, without escapes."""
+    """Return a text in which characters are escaped that look like others in their context. `bare` is the
+    text without its escapes."""
     if has_latin:
         text = STROKES.sub(lambda run: "".join(map(_escaped, run[0])), text)
         text = BETWEEN_LETTERS.sub(lambda sign: _escaped(sign[0]), text)

@@ -66,7 +66,8 @@ def _meta_of(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_shown(members: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return the members that were shown, in their canonical form; those with a masked part as they came."""
+    """Return the members that were shown, in their canonical form; members with a masked part are taken from
+    the request."""
     found = {}
     for key, value in members.items():
         if MASK not in json.dumps([key, value]):

@@ -42,7 +42,8 @@ class Gates:
     async def ask(
         self, principal: str, name: str, shown: Mapping[str, Any], *, risk: str, seconds: float
     ) -> str:
-        """Ask for an approval; return its id. Raises ApprovalError if it cannot be shown or too many wait."""
+        """Ask for an approval, and return its id. Raises ApprovalError for a question that cannot be shown,
+        and if too many approvals wait."""
         from fastrpc.guard.approvals.binding import Binding
         from fastrpc.guard.approvals.canonical import Unbindable
         from fastrpc.guard.approvals.store import ApprovalError, Question
@@ -79,7 +80,8 @@ class Gates:
         return asked.approval.id
 
     async def decision(self, approval_id: str) -> tuple[bool, str, str]:
-        """Return a person's decision, or none in time. Raises ApprovalError for an unknown id."""
+        """Wait for the decision of a person or the end of the time, and return it. Raises ApprovalError for
+        an unknown approval."""
         import asyncio
 
         from fastrpc.guard.approvals.store import APPROVED, REJECTED, USED, VOID, WAITING

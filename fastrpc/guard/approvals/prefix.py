@@ -53,7 +53,8 @@ def begins_with(line: str, words: list[str]) -> bool:
 
 
 def _commands(line: str) -> list[list[str]] | None:
-    """Return the words of each command of a line; None if it is not understood, or patterns may add words."""
+    """Return the words of each command of a line; None if the line is not understood, or a word is a pattern
+    that may expand to others."""
     from fastrpc.guard.shell.parser import commands
 
     try:

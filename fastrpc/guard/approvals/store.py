@@ -246,7 +246,8 @@ class ApprovalStore:
     def decide(self, approval_id: str, decision: ApprovalDecision) -> Approval:
         """Approve or reject a waiting approval, and return it. Repeating the same decision changes nothing.
 
-        Raises NotWaiting if it is decided or over, NotAllowedToApprove, and ApprovalError (unknown id).
+        Raises NotWaiting for an approval that is decided or over, NotAllowedToApprove, and ApprovalError for
+        an unknown id.
         """
         with self._database.changing() as connection:
             now = self.clock()

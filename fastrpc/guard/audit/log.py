@@ -441,7 +441,8 @@ class AuditLog:
     # --- failures -----------------------------------------------------------------------------------------
 
     def _fail(self, writer: Writer, error: OSError) -> None:
-        """The disk accepts nothing: in mode ``strict``, fail waiting records, and take none until it does."""
+        """The disk accepts nothing. In mode ``strict``, fail all waiting records, and take none until the
+        disk accepts data again."""
         if self._failure:
             return
         reason = error.strerror or str(error)

@@ -1,7 +1,8 @@
 """The private folder of an audit log: created with mode 0700, used only if no other user can write to it.
 
 Files in it are opened through its descriptor, never through a link, and are new or regular. Another program
-of the same user can still change the folder; `verify` detects that. Opening costs a few system calls.
+of the same user can still change the folder; `verify` detects that. Costs a few system calls when a file is
+opened.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def opened(path: str) -> int:
 
 @contextmanager
 def log_in(path: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yield the descriptors of a folder, and of a file in it to append to. Raises OSError."""
+    """Yield the descriptors of a folder, as `opened` returns it, and of a file in it that is appended to.
+    Raises OSError."""
     directory = opened(path)
     try:
         descriptor = open_regular(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, follow=False, dir_fd=directory)

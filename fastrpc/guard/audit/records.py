@@ -116,7 +116,8 @@ def rfc3339(milliseconds: int) -> str:
 
 
 def encoded(identifier: str, milliseconds: int, record: Record) -> bytes:
-    """Return a record as JSON, without the opening brace. `milliseconds` is its time, unless it has one."""
+    """Return the fields of a record as JSON, without the opening brace. `milliseconds` is its time, unless
+    the record has one."""
     try:
         _forget_if_stale()
         if record and "time" not in record and _is_clean(record):

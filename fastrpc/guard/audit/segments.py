@@ -101,7 +101,8 @@ class OpenSegment:
     def _uncache(self) -> None:
         """Advise the kernel to drop synchronised data from its page cache. The data is not read soon, and
         would displace data that is. The next writes reuse the memory, which costs a fraction of fresh memory.
-        Only whole pages are dropped: a partial one would have to be read again before more is written."""
+        Only whole pages are dropped: a partial one would have to be read again before more is written to
+        it."""
         end = self.size - self.size % os.sysconf("SC_PAGESIZE")
         with suppress(OSError):  # it is only advice, and the records are on disk
             os.posix_fadvise(

@@ -1,4 +1,5 @@
-"""Verifies an audit log of fastrpc: one file, to be copied, on Python 3.10's standard library alone.
+"""Verifies an audit log of fastrpc: one file, on the standard library of Python 3.10 alone, to be read and
+copied.
 
     python verify.py FOLDER [--public-key FILE] [--checkpoint FILE]
     python verify.py check PROOF [--public-key FILE] [--record FILE]

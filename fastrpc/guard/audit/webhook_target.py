@@ -35,7 +35,8 @@ def is_webhook_url(url: str) -> bool:
 
 
 class WebhookTarget:
-    """An http or https URL, and the secret shared with its server. Raises ValueError for others, or none."""
+    """A URL, http or https, and the secret that is shared with its server. Raises ValueError for any other
+    URL, and for an empty secret."""
 
     def __init__(self, url: str, secret: str, timeout_seconds: float = ANSWER_SECONDS) -> None:
         parts = urlsplit(url)

@@ -166,7 +166,8 @@ class TokenDirectory:
 
     def on_change(self, listener: Listener) -> None:
         """Call a function with the principals whose callers have become valid, changed, or become invalid: on
-        the polling thread, after the change. It must be quick. Expired tokens follow at the next poll."""
+        the polling thread, after the change has taken effect. It must be quick. Expired tokens are included
+        at the next poll."""
         self._listeners.append(listener)
 
     def poll(self) -> None:

@@ -153,7 +153,8 @@ class CallerTokens:
         return record, text
 
     def revoke(self, token_id: str) -> TokenRecord:
-        """Revoke a token, not its successors, and return its record. Raises UnknownToken, StorageError."""
+        """Revoke a token permanently, and return its record. Its successors are not revoked. Raises
+        UnknownToken, and StorageError."""
         with self._database.changing() as connection:
             record = _record(connection, token_id, is_locked=True)
             if record.revoked_at is None:

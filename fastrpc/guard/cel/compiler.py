@@ -159,7 +159,8 @@ class _Compiler:
         return chosen(elements, condition if len(parts) == 2 else None, parts[-1], name)
 
     def elements(self, node: syntax.Macro) -> Elements:
-        """Return what iterates over a macro's range, and for each element sets the slot and spends a step."""
+        """Return the function that iterates over a macro's range, and for each element sets the slot and
+        spends a step."""
         iterated, slot, name = self.build(node.range), node.slot, node.name
         cost = sum(syntax.size_of(part) for part in node.parts)
 

@@ -119,7 +119,8 @@ class Expression:
         return self._atoms
 
     def explain(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the source and value of all that an evaluation read, compared and called, in order.
+        """Return what an evaluation read, compared and called, in the order of evaluation: the source and the
+        value of each.
 
         At most 20, each once. Values are short: lists and maps are shown by their size, a long string is
         truncated, and a failure is "error: …". Parts that the evaluation did not reach are missing.

@@ -21,7 +21,8 @@ TEXT_METHODS = ("startsWith", "endsWith", "contains")
 
 
 def screen_of(node: syntax.Node, value_of: Callable[[syntax.Node], object]) -> Screen | None:
-    """Return a condition's screen, None if there can be none. `value_of`: of a part without arguments."""
+    """Return the screen of a condition, None if it could never have a result. `value_of` returns the value of
+    a part that reads no arguments."""
     if isinstance(node, syntax.Logical):
         parts = tuple(screen_of(part, value_of) for part in node.parts)
         return Screen(node.operator, parts=parts) if any(each is not None for each in parts) else None

@@ -102,7 +102,8 @@ class MapLiteral(Node):
 
 @dataclass(slots=True, eq=False)
 class CallNode(Node):
-    """``name(arguments)`` or ``target.name(arguments)``. `pattern`: of ``matches``, compiled."""
+    """``name(arguments)`` or ``target.name(arguments)``. `pattern`: that of ``matches``, which the checker
+    compiles."""
 
     name: str
     target: Node | None

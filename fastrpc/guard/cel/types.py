@@ -154,7 +154,8 @@ def type_of_schema(
 
 
 def choices_in(schema: Any) -> frozenset[str]:
-    """Return the members of an object that may be, or hold, one of several values (an enum's)."""
+    """Return the members of an object that may be, or hold, one of several given values: in Python they may
+    be members of an enum."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     members = properties.items() if isinstance(properties, dict) else ()
     return frozenset(name for name, member in members if _has_choices(member))

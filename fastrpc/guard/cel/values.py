@@ -19,7 +19,8 @@ from fastrpc.guard.cel.types import NUMBERS, OF_PYTHON, WORDS
 MOST_STEPS = 100_000
 """The limit of one evaluation. A step is a node of a macro's body in one iteration, an element that is
 compared or copied, 1,000 characters that are compared, 100 that are built, or a part of a search (see
-`search_text` and `matches`). It takes about a microsecond: no value blocks the server for long."""
+`search_text` and `matches`). It takes about a microsecond, so that no caller's value blocks the server for
+long."""
 LONGEST_BUILT = 1_000_000
 """The maximum length of a string that an expression builds, in characters."""
 SHORT_TEXT = 1000

@@ -76,7 +76,8 @@ class Budget:
 
 
 class OverBudget(Exception):
-    """A call does not fit into a budget. `used`: also what is reserved; None: the file has no room for it."""
+    """A call does not fit into a budget. `used` is the amount that is used or reserved; None: the file has no
+    room to count the budget."""
 
     def __init__(self, budget: Budget, used: int | None, resets_at: int) -> None:
         super().__init__(budget.text)

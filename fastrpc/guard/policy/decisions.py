@@ -56,7 +56,8 @@ class CallTarget(NamedTuple):
 
 class Verdict(NamedTuple):
     """The result of the rules for a call: `action` (deny, ask, allow, or "" if no rule applies), the rule's
-    id, its reason, and the risk, one of `risks.LEVELS`; `risk_rule`: the id of the rule that set it."""
+    id, its reason, and the risk, one of `risks.LEVELS`; `risk_rule` is the id of the rule that has set it, or
+    ""."""
 
     action: str
     rule: str

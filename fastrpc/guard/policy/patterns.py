@@ -1,6 +1,7 @@
 """Names that a list allows: exact ones, and globs (``*``, ``?``, ``[abc]``). Upper and lower case differ.
 
-The globs of a list become one regular expression without backtracking: no glob is slow.
+The globs of a list become one regular expression in which a ``*`` does not backtrack: no glob can make a
+match slow.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from fastrpc.redaction import hide
 from fastrpc.regular_files import open_regular
 
 _taken: dict[str, str] = {}
-"""Secrets removed from the environment, which children inherit. A file that is read again names them."""
+"""Secrets that were removed from the environment, so that no child process inherits them. A file that is read
+again names them again."""
 _VAULT = re.compile(r"\{\{\s*vault:\s*([A-Za-z0-9_.-]+)\s*\}\}\Z")
 LONGEST = 64 * 1024
 

@@ -2,7 +2,8 @@
 
 A rule whose condition reads only ``caller`` and ``tool`` is decided when the policy is loaded, once for each
 class of callers and tool. A rule that reads ``args`` names the tools to which it applies; it is checked
-against the schema of each, and evaluated for each call's bound arguments. One that cannot be checked denies.
+against the schema of each, and evaluated for each call on the bound arguments. A rule that cannot be checked
+denies.
 """
 
 from __future__ import annotations

@@ -100,6 +100,7 @@ SPECIAL: dict[str, Callable[[Sequence[str], bool], bool]] = {
     "sed": _sed,
     "tail": _tail,
 }
-"""Programs whose operands matter, too: functions of the words after the name, and of patterns among them."""
+"""Programs whose operands matter, too. Each function receives the words after the program's name, and whether
+a pattern is among them."""
 BY_FOLDER = frozenset(("git", *VERSIONS))
 """Programs that read settings from the working folder, which ``cd`` may change to an untrusted one."""

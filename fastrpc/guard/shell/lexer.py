@@ -6,7 +6,8 @@ whose first character is literal, so that they cannot expand to an option. For a
 result is `None`: expansions, assignments, other redirections, here-documents, functions, compound commands,
 ``&``, words that are reserved at the start of a command, invisible characters.
 
-Pure, and linear in the line: 0.4 µs a character on a busy machine. `parser` compares it with tree-sitter's.
+Pure, and linear in the line: 0.4 µs a character, measured on a busy machine. `parser` compares the result
+with tree-sitter's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Masks secrets in a text that may be run: in arguments for approvers, and in quotations of the audit log.
 
 A mask must never hide what runs. `fastrpc.redaction` recognises a secret by the text before it, so a caller
-could make it hide half of a command: ``TOKEN="$(rm -rf /)"``. Only certain values are masked here:
+could make it hide half of a command: ``TOKEN="$(rm -rf /)"``. Here only words are masked that are certainly
+values:
 
 * words of a line that the shell parser has understood completely, and in which no word names a program that
   runs others (`interpreters`): all words are literal, and none is code. Since no list of such programs is

@@ -71,8 +71,9 @@ class Access:
     def __init__(self, buffer: AccessBuffer) -> None:
         self.buffer = buffer
         self.answers: Any = None
-        """The `NotedAnswers` of the fast path. Its `served`, the `AccessEntry` of an exchange or of the
-        connection that sessions share, is set after each call: a tool may run the loop."""
+        """The `NotedAnswers` of the fast path. Its `served`, the `AccessEntry` of an exchange or the
+        connection that sessions share, is set after each call: a tool may run the loop, and with it other
+        requests."""
 
     def attach(self, app: HttpApp) -> None:
         """Record all requests to an application from now on."""

@@ -48,7 +48,8 @@ IDLE, BEGUN, UNREAD = range(3)
 two requests; in a head; with a response that the client does not read."""
 
 FEW = 64
-"""This many latest connections are not evicted: of many accepted at once, the requests are in the kernel."""
+"""The latest connections, this many, are not evicted: when many are accepted at once, their requests are
+still in the kernel."""
 
 WORTHWHILE = 8
 """A scan of all connections is worth its time if one in so many can be evicted."""

@@ -32,7 +32,8 @@ class Endpoint:
     """The handler of POST requests at a path."""
 
     needs_token = True
-    """Whether the request needs a token, as for MCP. Else `answer_request` checks who sends."""
+    """Whether the request needs a token, as for MCP. An endpoint without one checks who sends, in
+    `answer_request`."""
 
     async def answer_request(self, request: HttpRequest, body: bytes) -> bytes:
         """Return what `answer` does, for one that reads the headers, too. Raises Refused."""

@@ -49,7 +49,8 @@ UNREAD_LIMIT = 4 * 1024 * 1024
 """Bytes in the queue; beyond this, messages are dropped, but not the response."""
 
 LARGEST_KEPT = 64 * 1024
-"""Bytes; a connection is not reused after a longer message: its buffers keep that size."""
+"""Bytes; a connection's buffers keep the size of its longest message, so it is not reused after a longer
+one."""
 SMALL = 4 * 1024
 IDLE_EXCHANGES = 256
 PARSED_GROWTH = 16

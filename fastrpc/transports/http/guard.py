@@ -101,7 +101,8 @@ class AccessRules:
     def check_place(self, headers: Headers) -> str | None:
         """Check Host and Origin; return the origin, for the CORS headers.
 
-        Raises Refused as `check_host` does, also for an Origin not allowed (MCP 2025-11-25, transports).
+        Raises Refused as `check_host` does, and 403 for an Origin that is not allowed (MCP 2025-11-25,
+        transports).
         """
         self.check_host(headers)
         origins = headers.get(b"origin")

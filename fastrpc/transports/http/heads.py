@@ -44,7 +44,8 @@ MEANINGFUL = {
     b"mcp-session-id",
     b"sec-fetch-site",
 }
-"""Headers that decide whether a head is admitted. The check sees no others; whether there is a session id."""
+"""Headers that decide whether a head is admitted. The check sees no others, and of a session id only that it
+is present."""
 
 NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 PLAIN = bytes(range(0x20, 0x7F)) + b"\t\r\n"

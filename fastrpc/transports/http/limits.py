@@ -40,7 +40,8 @@ class ConnectionLimits:
     handshakes: int = 512
     """Of TLS, besides these. One more replaces the oldest."""
     eviction_seconds: float = 1.0
-    """How long a connection must have been idle to be evicted: a client may be about to reuse it."""
+    """How long a connection between two requests must have been idle to be evicted: a client that is about to
+    reuse it would lose its request."""
 
 
 class Deadline:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class PendingResponse:
-    """A request in flight. `session`: which it belongs to, None for 2026-07-28; `path`: the request's.
+    """A request in flight. `session` is the one that it belongs to, None for one of 2026-07-28; `path` is the
+    request's.
 
     Until the application takes it over (`serve`), `answer` or `client_gone` has to be called.
     """

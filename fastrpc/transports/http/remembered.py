@@ -106,7 +106,8 @@ class Head:
 
 @dataclass(slots=True, eq=False)
 class HeadTemplate:
-    """An admitted head without values of the `VARYING` headers: `pieces` precede each, `rest` follows."""
+    """An admitted head without the values of the `VARYING` headers: `pieces` precede each of these values,
+    `rest` follows the last."""
 
     head: Head
     path: str

@@ -71,7 +71,8 @@ def _listening(
 
 
 def announce(url: str, settings: HttpSettings, shown: str = "") -> None:
-    """Announce on stderr, for a person or a program, that the server listens; `shown`: the URL with more."""
+    """Announce on stderr, for a person or a program, that the server listens; `shown` is the URL with more
+    about it."""
     write_line(f"fastrpc: serving at {shown or url}")
     if settings.on_listening is not None:
         settings.on_listening(url)

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 YOUNG_SECONDS = 10.0
 PAUSES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Seconds before a worker that died young is replaced, by how often in a row; then the server ends."""
+"""Seconds before a worker that died young is replaced, by how often that happened in a row; then the server
+ends."""
 LONGEST_WAIT = 3600.0
 OVERTIME_SECONDS = 6.0
 """Seconds that a worker may take to end besides its grace period; then it is killed."""
