@@ -58,8 +58,8 @@ class TaskOfCall(Protocol):
 
     @property
     def is_run_again(self) -> bool:
-        """Whether the call may have been begun before, in a process that has ended since: what it has begun
-        there, no one goes on with."""
+        """Whether the call may have begun before, in a process that has ended since: no process continues
+        what it has begun there."""
 
 
 class ClientRequest(Protocol):
@@ -170,7 +170,7 @@ class ApprovalGates(Protocol):
 
 
 class GuardForTasks(Protocol):
-    """What tasks need of the guard that decides about their calls: see `fastrpc.guard.tasks`."""
+    """The guard that decides about the calls of tasks, as tasks use it: see `fastrpc.guard.tasks`."""
 
     is_shared: bool
     """Whether another process with the same guard decides as this one does: it knows the same callers, and
@@ -182,10 +182,10 @@ class GuardForTasks(Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be said now who has which principal."""
+        """Whether the guard can identify the caller of a principal now: it has read the tokens."""
 
     def caller(self, principal: str) -> str:
-        """Return who has a principal now, as a text to be compared."""
+        """Return the owner and the class of a principal's caller now, as a text to be compared."""
 
     def refuse(self, principal: str, tool: str) -> str:
         """Record that a task does not run, since its principal is another caller now; return the error for

@@ -1,5 +1,5 @@
-"""`TaskGuard`: what tasks need of a guard, which decides about a task's call when that begins, in whatever
-process that is.
+"""`TaskGuard`: a server's guard, as tasks use it. The guard of the process in which a task's call begins
+decides about the call.
 
 A task may begin long after it was created, and in another process: of a server, or of `fastrpc worker`. It
 begins only in one whose guard has the same database, and only if the caller is the same then: a token that
