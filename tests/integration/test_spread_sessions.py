@@ -19,10 +19,11 @@ def test_sessions_over_two_hosts_and_a_rolling_restart(tmp_path: Path, postgres:
     with Spread(tmp_path, postgres.url(postgres.new_database())) as spread:
         spread.open_sessions(100)
         with spread.load(listeners=5, updates_a_second=20) as load:
-            eventually(lambda: load.calls > 1000 and len(load.revisions) > 40)
+            eventually(
+                lambda: load.calls > 1000 and len(load.revisions) > 40 and len(load.answered) == 2 * WORKERS
+            )
         print(load)
         load.check()
-        assert len(load.answered) == 2 * WORKERS
         with spread.load(clients=2, listeners=5, updates_a_second=10) as load:
             spread.restart()
             before = load.calls

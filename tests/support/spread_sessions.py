@@ -296,7 +296,7 @@ class Load:
         """Raise AssertionError unless all answers were right, and every listener has heard once of every
         update; if the hosts were restarted, or their store was away, of every one or that it may have missed
         some."""
-        assert self.failures == []
+        assert self.failures == [], self.failures
         assert self.calls > 0
         for listener in self.listeners:
             heard = Counter(revision for _, revision in listener.heard if revision >= 0)
