@@ -284,7 +284,8 @@ class Load:
                 revision = len(self.revisions)
                 session = random.choice(self._spread.sessions)
                 arguments = {"name": "change", "arguments": {"revision": revision}}
-                self._ask(connection, session, "tools/call", arguments)
+                found = self._ask(connection, session, "tools/call", arguments)
+                assert found["content"] == [{"type": "text", "text": "changed"}], found
                 self.revisions.append(revision)
                 time.sleep(self._pause)
         finally:
@@ -306,7 +307,7 @@ class Load:
                 assert listener.streams == 1
             if not restarted and not store_away:
                 assert not missing, (
-                    f"{len(missing)} of {len(self.revisions)} not heard: {sorted(missing)[:9]}"
+                    f"{len(missing)} of {len(self.revisions)} not heard: {sorted(missing)[:9]}; {listener.heard}"
                 )
                 assert len(listener.heard) <= len(self.revisions) + 1  # it has subscribed at the other host
                 continue
