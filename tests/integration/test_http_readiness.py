@@ -142,6 +142,34 @@ def test_a_connection_that_comes_as_the_notice_ends_is_served(folder: Path) -> N
         assert server.wait() == 0
 
 
+def test_a_connection_made_before_the_end_may_send_its_first_request_after_it(folder: Path) -> None:
+    """A proxy that has had no processor meanwhile: it would not send the request again, elsewhere."""
+    patience = "from fastrpc.transports.http import server\nserver.FIRST_REQUEST_SECONDS = 3600\n"
+    (folder / "tools.py").write_text(patience + SERVER)
+    message, headers = stateless_request("tools/call", {"name": "echo", "arguments": {"text": "late"}})
+    with serve(folder, "--notice-seconds", "0.1") as server:
+        late = server.connection()
+        late.connect()
+        server.kill()
+        eventually(lambda: ignores_connections(server))
+        answer = ask(late, "POST", "/mcp", message, server.headers(**headers))
+        assert (answer.status, answer.text, answer.headers["connection"]) == (200, "late", "close")
+        assert server.wait() == 0
+
+
+def ignores_connections(server: Serving) -> bool:
+    """Whether an attempt to connect is neither accepted nor refused."""
+    attempt = server.connection()
+    attempt.timeout = 0.5
+    try:
+        attempt.connect()
+    except TimeoutError:
+        return True
+    finally:
+        attempt.close()
+    return False
+
+
 def test_probes_can_be_switched_off(folder: Path) -> None:
     with serve(folder, FASTRPC_HTTP_HEALTH="false") as server:
         assert [status(server, path) for path in ("/healthz", "/readyz")] == [404, 404]

@@ -45,8 +45,11 @@ SPARE_DESCRIPTORS = 64
 LAST_SECONDS = 1.0
 """Seconds to send the last responses."""
 TICK_SECONDS = 1.0
+LOOK_SECONDS = 0.01
 LAST_CONNECTIONS_SECONDS = 0.1
-"""Seconds in which connections that have begun are established, and send their first request."""
+"""Seconds in which connections that have begun are established and accepted."""
+FIRST_REQUEST_SECONDS = 1.0
+"""Seconds that these have for their first request."""
 CLOSE = (b"connection", b"close")
 
 
@@ -156,11 +159,22 @@ class HttpServer(Transport):
         if self.notice_seconds and any([*map(ignore_new_connections, self.sockets)]):
             # The system has already accepted some: closing the socket would reset them.
             await asyncio.sleep(LAST_CONNECTIONS_SECONDS)
+            await self._wait_for_first_requests()
         for listener in (*self._listeners, *self.sockets):
             listener.close()
         if self._server is not None:
             for connection in list(self._server.server_state.connections):
                 connection.shutdown()
+
+    async def _wait_for_first_requests(self) -> None:
+        """Return when each connection has sent a request, within `FIRST_REQUEST_SECONDS`. A proxy on a busy
+        machine may connect, and send its request only later; it would not send it again elsewhere."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + FIRST_REQUEST_SECONDS
+        while self._server is not None and loop.time() < deadline:
+            if all(each.has_sent_request for each in self._server.server_state.connections):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def drain(self) -> None:
         await self._front.stop(None)
@@ -181,7 +195,7 @@ class HttpServer(Transport):
         state, loop = server.server_state, asyncio.get_running_loop()
         deadline = loop.time() + LAST_SECONDS
         while (state.connections or state.tasks) and loop.time() < deadline:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(LOOK_SECONDS)
         for connection in list(state.connections):
             connection.transport.abort()
         for task in list(state.tasks):
