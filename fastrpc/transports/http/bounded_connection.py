@@ -129,8 +129,8 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def has_sent_request(self) -> bool:
-        """Whether a whole request has come by now."""
-        return self._phase in (IDLE, CALL) or (self._phase != NEW and not self._first)
+        """Whether a whole request has come by now, or no more is read."""
+        return self._phase != NEW and not (self._first and self._phase in (HEAD, BODY))
 
     @property
     def _receives_body(self) -> bool:

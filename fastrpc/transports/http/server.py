@@ -171,8 +171,8 @@ class HttpServer(Transport):
         machine may connect, and send its request only later; it would not send it again elsewhere."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FIRST_REQUEST_SECONDS
-        while self._server is not None and loop.time() < deadline:
-            if all(each.has_sent_request for each in self._server.server_state.connections):
+        while self._monitor is not None and loop.time() < deadline:
+            if all(each.has_sent_request for each in self._monitor.connections):
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
