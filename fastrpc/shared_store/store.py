@@ -364,8 +364,6 @@ class SharedStore:
             self._call_listeners("session_listened", *values)
         elif change == payloads.MESSAGE:
             self._call_listeners("message_posted", *values)
-        elif change == payloads.MISSED:
-            self._announcements.missed()
         else:
             self._announcements.take(change, *values)
 

@@ -115,6 +115,11 @@ class Spread:
             self.hosts[number] = self._stack.enter_context(self._serve(port))
             time.sleep(3)  # until nginx takes it in
 
+    def said_by_front(self) -> list[str]:
+        """Return what nginx has logged, without attempts to connect that were refused: it then asks the other."""
+        lines = (self._folder / "log").read_text().splitlines()
+        return [line for line in lines if "Connection refused" not in line]
+
     def processor_seconds(self) -> float:
         """Return what the hosts' processes have used."""
         from support.http_client import children
@@ -297,7 +302,7 @@ class Load:
         """Raise AssertionError unless all answers were right, and every listener has heard once of every
         update; if the hosts were restarted, or their store was away, of every one or that it may have missed
         some."""
-        assert self.failures == [], self.failures
+        assert self.failures == [], (self.failures, self._spread.said_by_front())
         assert self.calls > 0
         for listener in self.listeners:
             heard = Counter(revision for _, revision in listener.heard if revision >= 0)

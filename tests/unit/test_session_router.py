@@ -98,13 +98,47 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
         kept = len(sizes)
         reading.set()
         await asyncio.gather(*router._tasks)
-        assert sent == [(1, 1), (2, 1), (1, kept), (2, kept)]
+        assert sent == [(1, 1), (2, 1), (1, kept + 1), (2, kept + 1)]  # and that some were missed
         router._share(b"x" * 100)
         await asyncio.gather(*router._tasks)
         assert sent[4:] == [(1, 1), (2, 1)]
 
     asyncio.run(asyncio.wait_for(run(), 60))
     assert lines == [f"worker {other} takes announcements too slowly: some are dropped" for other in (1, 2)]
+
+
+@pytest.mark.parametrize("failure", [asyncio.TimeoutError(), BlockingIOError()])
+def test_a_worker_that_did_not_take_announcements_hears_that_it_missed_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
+    app: Any = SimpleNamespace(sessions=SimpleNamespace())
+    heard: list[tuple[Any, ...]] = []
+
+    async def run() -> None:
+        routers = [
+            session_router.SessionRouter(app, str(tmp_path), number, 2, lambda *values: heard.append(values))
+            for number in range(2)
+        ]
+        for router in routers:
+            await router.begin()
+        whole, fails = routers[0]._send_all, [failure] * 2
+
+        async def send(other: int, frames: list[bytes]) -> None:
+            if fails:
+                raise fails.pop()
+            await whole(other, frames)
+
+        monkeypatch.setattr(routers[0], "_send_all", send)
+        routers[0]._share(b'["list_changed","tool"]')
+        await asyncio.gather(*routers[0]._tasks)
+        for router in routers:
+            await router.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert heard == [("missed",)]
+    assert lines == [f"worker 1 did not take 1 announcements: {type(failure).__name__}"]
 
 
 def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,12 +59,16 @@ FORWARDED = (
 MOST_UNREAD = 1024 * 1024
 """Bytes that are read from another worker before they are used."""
 SHARE_SECONDS = 2.0
-"""How long another worker may take to read announcements, in seconds. Behind it they are dropped, and the
-log says so."""
+"""How long another worker may take to read announcements, in seconds. After that they are dropped, the log
+says so, and the worker is notified that it has missed some."""
 MOST_UNSENT = 16 * 1024 * 1024
 """Bytes that wait for another worker meanwhile: of what clients have posted, and of all else."""
+PAUSE_SECONDS = 0.2
+"""Seconds until a worker that did not take frames is tried again."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
+GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, FileNotFoundError)
+"""What is raised if a worker has ended."""
 
 
 class SessionRouter:
@@ -83,6 +87,7 @@ class SessionRouter:
         self._on_announcement = on_announcement
         self._unsent: dict[Queue, list[Frame]] = {}  # those that have a task
         self._unsent_bytes: dict[Queue, int] = {}
+        self._lost: set[int] = set()  # workers for which announcements were dropped
         self._log = diagnostics.Once("info")
         self._tasks: set[asyncio.Task[None]] = set()
         self._forwarded = 0
@@ -224,6 +229,8 @@ class SessionRouter:
         unsent = self._unsent_bytes.get(queue, 0)
         if unsent and unsent + len(data) > MOST_UNSENT:
             self._log.write(f"worker {other} takes {_name_of(queue)} too slowly: some are dropped")
+            if not queue[1]:
+                self._lost.add(other)
             if on_taken is not None:
                 asyncio.get_running_loop().call_soon(on_taken)
             return
@@ -238,18 +245,31 @@ class SessionRouter:
 
     async def _send_unsent(self, queue: Queue) -> None:
         """Send the frames of a queue, one connection after the other, to keep their order."""
-        other = queue[0]
-        while frames := self._unsent[queue]:
+        other, has_messages = queue
+        while (frames := self._unsent[queue]) or (other in self._lost and not has_messages):
             self._unsent[queue], self._unsent_bytes[queue] = [], 0
+            data = [data for data, _ in frames]
+            if other in self._lost and not has_messages:
+                self._lost.discard(other)
+                data.append(MISSED)
             try:
-                await asyncio.wait_for(self._send_all(other, [data for data, _ in frames]), SHARE_SECONDS)
+                await asyncio.wait_for(self._send_all(other, data), SHARE_SECONDS)
+            except GONE as error:  # its replacement has missed nothing
+                self._note_lost(queue, len(frames), error)
             except (OSError, asyncio.TimeoutError) as error:
-                what = f"{len(frames)} {_name_of(queue)}"
-                diagnostics.write("info", f"worker {other} did not take {what}: {type(error).__name__}")
+                self._note_lost(queue, len(frames), error)
+                self._lost.add(other)
+                await asyncio.sleep(PAUSE_SECONDS)
             for _, on_taken in frames:
                 if on_taken is not None:
                     on_taken()
         del self._unsent[queue]
+
+    def _note_lost(self, queue: Queue, count: int, error: Exception) -> None:
+        """Log how many frames another worker did not take."""
+        if count:
+            what = f"{count} {_name_of(queue)}"
+            diagnostics.write("info", f"worker {queue[0]} did not take {what}: {type(error).__name__}")
 
     async def _send_all(self, other: int, frames: list[bytes]) -> None:
         reader, writer = await asyncio.open_unix_connection(self._address(other))
@@ -281,6 +301,15 @@ class SessionRouter:
 
 def _name_of(queue: Queue) -> str:
     return "messages of clients" if queue[1] else "announcements"
+
+
+def _encoded(message: Mapped) -> bytes:
+    data = msgpack.encode(message)
+    return len(data).to_bytes(4, "big") + data
+
+
+MISSED = _encoded({"type": ANNOUNCED, "announcement": b'["missed"]'})
+"""The frame for a worker that has missed announcements."""
 
 
 class _Body:
@@ -333,11 +362,6 @@ def _write(writer: asyncio.StreamWriter, message: Mapped) -> None:
     if writer.is_closing():
         raise ConnectionResetError("the other worker has closed the socket")
     writer.write(_encoded(message))
-
-
-def _encoded(message: Mapped) -> bytes:
-    data = msgpack.encode(message)
-    return len(data).to_bytes(4, "big") + data
 
 
 async def _frame(reader: asyncio.StreamReader) -> Mapped:
