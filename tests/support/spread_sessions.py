@@ -116,7 +116,7 @@ class Spread:
             time.sleep(3)  # until nginx takes it in
 
     def said_by_front(self) -> list[str]:
-        """Return what nginx has logged, without attempts to connect that were refused: it then asks the other."""
+        """Return what nginx has logged, but for refused connections: it then asks the other host."""
         lines = (self._folder / "log").read_text().splitlines()
         return [line for line in lines if "Connection refused" not in line]
 
