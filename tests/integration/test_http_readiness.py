@@ -5,10 +5,12 @@ That it serves on is seen by answers, and by connections that are taken; a secon
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from support.http_client import ECHO_AND_WAIT, Serving, answer_of, ask, environm
 from support.http_server import FASTRPC
 from support.waiting import SECONDS, eventually
 
+from fastrpc.transports.http.server import HttpServer
 from fastrpc.transports.http.sockets import ignore_new_connections
 
 SERVER = "from fastrpc import Server\napp = Server('ready')\n" + ECHO_AND_WAIT
@@ -200,3 +203,19 @@ def test_connections_that_have_begun_are_served_while_new_ones_are_ignored() -> 
                 assert accepted.recv(100) == b"request"
                 accepted.sendall(b"answer")
             assert before.recv(100) == b"answer"
+
+
+def test_a_server_that_ends_waits_until_each_connection_is_accepted() -> None:
+    """On a busy machine its process may have had no time to accept them."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    ending: Any = SimpleNamespace(sockets=[listener], _monitor=SimpleNamespace(connections=[]))
+
+    async def end() -> None:
+        waiting = asyncio.ensure_future(HttpServer._wait_for_first_requests(ending))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        listener.accept()[0].close()
+        await asyncio.wait_for(waiting, SECONDS)
+
+    with listener, socket.create_connection(listener.getsockname()):
+        asyncio.run(end())

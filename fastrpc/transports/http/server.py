@@ -167,12 +167,18 @@ class HttpServer(Transport):
                 connection.shutdown()
 
     async def _wait_for_first_requests(self) -> None:
-        """Return when each connection has sent a request, within `FIRST_REQUEST_SECONDS`. A proxy on a busy
-        machine may connect, and send its request only later; it would not send it again elsewhere."""
+        """Return when the system has no connection left to accept, and each connection has sent a request,
+        within `FIRST_REQUEST_SECONDS`: on a busy machine a proxy may connect and send its request only later,
+        and this process may have had no time to accept it. The proxy would not send it again elsewhere."""
+        import select
+
+        queued = select.poll()
+        for each in self.sockets:
+            queued.register(each, select.POLLIN)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FIRST_REQUEST_SECONDS
         while self._monitor is not None and loop.time() < deadline:
-            if all(each.has_sent_request for each in self._monitor.connections):
+            if not queued.poll(0) and all(each.has_sent_request for each in self._monitor.connections):
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
