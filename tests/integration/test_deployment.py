@@ -369,7 +369,7 @@ def test_a_rolling_restart_fails_no_call(proxy: str, folder: Path) -> None:
                 server.kill()
                 assert server.wait() == 0
                 stack.enter_context(served(command_of_image(), folder, port))
-                time.sleep(3)  # until the proxy takes it in: HAProxy asks each second, nginx waits for two
+                time.sleep(3)  # until HAProxy takes it in, which asks each second
                 before = load.calls
                 eventually(lambda before=before: load.calls > before + 100)
         assert load.failures == []

@@ -113,7 +113,6 @@ class Spread:
             self.hosts[number].kill()
             assert self.hosts[number].wait() == 0
             self.hosts[number] = self._stack.enter_context(self._serve(port))
-            time.sleep(3)  # until nginx takes it in
 
     def said_by_front(self) -> list[str]:
         """Return what nginx has logged, but for refused connections: it then asks the other host."""
