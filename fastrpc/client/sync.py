@@ -210,6 +210,7 @@ class SyncClient(ServerFacts):
                     )
                 )
             )
+        result = None
         if on_progress is None and meta is None and client._is_open:
             with self._lock:
                 limit = client._timeout_seconds if timeout_seconds is None else timeout_seconds
@@ -225,12 +226,9 @@ class SyncClient(ServerFacts):
                 except ClientError as error:
                     if not client.may_call_again(error):
                         raise
-                    result = None
-        else:
-            result = None
         if type(result) is not CallResult:
-            result = self._run(
-                client._complete_call(name, arguments, result, timeout_seconds, on_progress, meta)
+            return self._run(
+                client._complete_call(name, arguments, as_type, result, timeout_seconds, on_progress, meta)
             )
         if as_type is None and name not in client._output_schemas:
             return result
