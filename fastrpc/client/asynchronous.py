@@ -44,12 +44,21 @@ START_SECONDS = 30.0
 
 
 class ServerFacts:
-    """What a server says of itself in `info`, the result of `initialize` or `server/discover`."""
+    """What a client knows of its server: the version, and what the server says of itself in `info`."""
+
+    @property
+    def _session(self) -> Session:
+        raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        """The protocol version in use."""
+        return self._session.version
 
     @property
     def info(self) -> dict[str, Any]:
         """The result of `initialize` or `server/discover`."""
-        raise NotImplementedError
+        return self._session.info
 
     @property
     def server_info(self) -> dict[str, Any]:
@@ -227,16 +236,6 @@ class AsyncClient(ToolCaller, ServerFacts):
     def is_connected(self) -> bool:
         """Whether the connection is open, as far as is known."""
         return self._is_open and self._session.lost is None
-
-    @property
-    def version(self) -> str:
-        """The protocol version in use."""
-        return self._session.version
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """The result of `initialize` or `server/discover`."""
-        return self._session.info
 
     # --- any request or notification --------------------------------------------------------------------
 

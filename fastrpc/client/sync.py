@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fastrpc.client.handlers import Handler, OnNotification, Roots
     from fastrpc.client.listening import Listening
     from fastrpc.client.options import ClientOptions
+    from fastrpc.client.session import Session
     from fastrpc.client.targets import Target
     from fastrpc.client.tasks import RemoteTask, SyncRemoteTask
 
@@ -325,14 +326,8 @@ class SyncClient(ServerFacts):
         return self._client.is_connected
 
     @property
-    def version(self) -> str:
-        """The protocol version in use."""
-        return self._client.version
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """The result of `initialize` or `server/discover`."""
-        return self._client.info
+    def _session(self) -> Session:
+        return self._client._session
 
     @property
     def exit_code(self) -> int | None:
