@@ -414,7 +414,7 @@ class Approvals:
                 f"{name} needs an approval, but its arguments are too long for a form of the client"
             )
         try:
-            async with TimeLimit(seconds):
+            with TimeLimit(seconds):
                 accepted = await form.accepts(asked.call, form.key_of(binding.digest, shown), question)
         except TimeoutError:
             raise asked.timed_out() from None
