@@ -110,8 +110,6 @@ _HOMES = {
     "Meta": "msgspec",
     "ResourceLink": "fastrpc.content",
     "Server": "fastrpc.server",
-    "TaskCancelled": "fastrpc.errors",
-    "TasksUnsupported": "fastrpc.errors",
     "Text": "fastrpc.content",
     "ToolResult": "fastrpc.content",
     "tool": "fastrpc.definitions.tool",

@@ -86,11 +86,9 @@ class _Media(Content):
     kind = usual = ""
 
     def __init__(self, data: bytes, mime_type: str | None = None, **hints: Unpack[ContentHints]) -> None:
+        super().__init__(**hints)
         self.data = data
         self.mime_type = self.usual if mime_type is None else mime_type
-        self.annotations = self.meta = None
-        if hints:
-            super().__init__(**hints)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], mime_type: str | None = None) -> Self:

@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import os
 
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,12 +94,10 @@ def _read(path: str) -> bytes:
     """Return the content of a file of keys. Raises UsageError."""
     from fastrpc.regular_files import open_regular
 
-    try:
-        with open(open_regular(path), "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode & 0o777
-            data = file.read(LONGEST_FILE + 1)
-    except OSError as error:
-        raise UsageError(f"{FILE_VARIABLE}: cannot read {path}: {error.strerror}") from None
+    failing = Reworded(OSError, UsageError, f"{FILE_VARIABLE}: cannot read {path}: ")
+    with failing, open(open_regular(path), "rb") as file:
+        mode = os.fstat(file.fileno()).st_mode & 0o777
+        data = file.read(LONGEST_FILE + 1)
     if mode & 0o007:
         raise UsageError(f"{FILE_VARIABLE}: others may use {path} (mode {mode:04o}): chmod 600")
     if len(data) > LONGEST_FILE:

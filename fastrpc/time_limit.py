@@ -22,7 +22,7 @@ class TimeLimit:
     """``with TimeLimit(seconds):`` cancels the block after this time, and raises TimeoutError, or what `late`
     returns.
 
-    ``async with`` does the same and costs two coroutines more. `is_over`: the time has passed.
+    `is_over`: the time has passed.
     """
 
     __slots__ = ("_late", "_queue", "_seconds", "_task", "is_over")
@@ -56,14 +56,6 @@ class TimeLimit:
             if self._task is not None and hasattr(self._task, "uncancel"):  # from Python 3.11 on
                 self._task.uncancel()
             raise self._late() from None
-
-    async def __aenter__(self) -> TimeLimit:
-        return self.__enter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.__exit__(kind, error, trace)
 
     def end(self) -> None:
         """The time has passed."""

@@ -91,7 +91,7 @@ cdef class ToolCaller:
                 name, arguments, task, ttl_ms, as_type, timeout_seconds, on_progress, meta
             )
         if on_progress is not None or meta is not None:
-            return self._call_with_meta(name, arguments, as_type, timeout_seconds, on_progress, meta)
+            return self._complete_call(name, arguments, as_type, None, timeout_seconds, on_progress, meta)
         call = ToolCall.__new__(ToolCall)
         call.client = self
         call.name = name

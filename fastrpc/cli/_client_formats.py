@@ -19,6 +19,7 @@ from fastrpc.errors import Reworded, UsageError
 
 BLOCK_LINE = re.compile(r"\s|#|---\s|\.\.\.\s|[^\s:{\[-][^:]*:(?:\s|$)")
 """The beginning of a line in a YAML file that is one block mapping."""
+NEW_SESSION = "start a new session"
 UNSAFE = "the file has a form that cannot be changed safely; take --print and change it yourself"
 
 
@@ -32,8 +33,8 @@ class NewEntry(ServerEntry):
 
 @dataclass
 class ClientProgram:
-    """One client: its display name, its file (a function, as it depends on the environment), the section with
-    the servers, and how to make the client reload the file. Subclasses implement the file's format.
+    """One client: its display name, its file (a function, as it depends on the environment), how to make the
+    client reload the file, and the section with the servers. Subclasses implement the file's format.
 
     `remote`: whether the client itself can connect to URLs; `variable`: how its file refers to an environment
     variable, "" if it cannot.
@@ -41,8 +42,8 @@ class ClientProgram:
 
     title: str
     path: Callable[[], str]
-    section: str
-    again: str
+    again: str = NEW_SESSION
+    section: str = "mcpServers"
     remote = True
     variable = ""
 

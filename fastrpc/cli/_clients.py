@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from fastrpc.cli._client_formats import (
+    NEW_SESSION,
     ClientProgram,
     JsonClient,
     NewEntry,
@@ -18,7 +19,6 @@ from fastrpc.cli._client_formats import (
     command_entry,
 )
 
-NEW_SESSION = "start a new session"
 NOTICES = "it notices by itself"
 
 
@@ -69,23 +69,20 @@ CLIENTS: dict[str, ClientProgram] = {
     "claude-code": JsonClient(
         "Claude Code",
         lambda: _within("CLAUDE_CONFIG_DIR", _home(), ".claude.json"),
-        "mcpServers",
-        NEW_SESSION,
-        _typed,
-        _typed_url,
-        "${{{}}}",
+        local=_typed,
+        remote_entry=_typed_url,
+        variable="${{{}}}",
     ),
     "claude-desktop": JsonClient(
         "Claude Desktop",
         lambda: _programs("Claude", "claude_desktop_config.json"),
-        "mcpServers",
         "quit it and start it again",
     ),
     "vscode": JsonClient(
         "VS Code",
         lambda: _programs("Code", "User", "mcp.json"),
-        "servers",
         NOTICES,
+        "servers",
         _typed,
         _typed_url,
         "${{env:{}}}",
@@ -93,44 +90,40 @@ CLIENTS: dict[str, ClientProgram] = {
     "cursor": JsonClient(
         "Cursor",
         lambda: _home(".cursor", "mcp.json"),
-        "mcpServers",
         NOTICES,
         remote_entry=lambda url: {"url": url},
         variable="${{env:{}}}",
     ),
     "codex": TomlClient(
-        "Codex", lambda: _within("CODEX_HOME", _home(".codex"), "config.toml"), "mcp_servers", NEW_SESSION
+        "Codex", lambda: _within("CODEX_HOME", _home(".codex"), "config.toml"), section="mcp_servers"
     ),
     "gemini": JsonClient(
         "Gemini CLI",
         lambda: _home(".gemini", "settings.json"),
-        "mcpServers",
-        NEW_SESSION,
         remote_entry=lambda url: {"httpUrl": url},
         variable="${{{}}}",
     ),
     "opencode": JsonClient(
         "opencode",
         _opencode_file,
-        "mcp",
         NEW_SESSION,
+        "mcp",
         _opencode_entry,
         lambda url: {"type": "remote", "url": url, "enabled": True},
         "{{env:{}}}",
     ),
-    "goose": YamlClient("goose", lambda: _settings("goose", "config.yaml"), "extensions", NEW_SESSION),
+    "goose": YamlClient("goose", lambda: _settings("goose", "config.yaml"), section="extensions"),
     "zed": JsonClient(
         "Zed",
         lambda: _settings("zed", "settings.json"),
-        "context_servers",
         NOTICES,
+        "context_servers",
         lambda entry: {"source": "custom", **command_entry(entry)},
         lambda url: {"url": url},
     ),
     "windsurf": JsonClient(
         "Windsurf",
         lambda: _home(".codeium", "windsurf", "mcp_config.json"),
-        "mcpServers",
         "press Refresh in its list of servers",
         remote_entry=lambda url: {"serverUrl": url},
         variable="${{env:{}}}",
@@ -141,7 +134,6 @@ CLIENTS: dict[str, ClientProgram] = {
             *("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings"),
             "cline_mcp_settings.json",
         ),
-        "mcpServers",
         NOTICES,
         remote_entry=lambda url: {"type": "streamableHttp", "url": url},
     ),

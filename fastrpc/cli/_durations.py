@@ -24,12 +24,11 @@ def waiting_time(text: str) -> float:
     """Return the seconds of an option such as ``--drain-seconds``, 0 or more. Raises ArgumentTypeError."""
     from argparse import ArgumentTypeError
 
+    from fastrpc.errors import Reworded
     from fastrpc.settings import parse_seconds
 
-    try:
+    with Reworded(ValueError, ArgumentTypeError, "", f", got {text!r}"):
         return parse_seconds(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{error}, got {text!r}") from None
 
 
 def minute(seconds: float | None) -> str:

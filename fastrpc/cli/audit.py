@@ -217,10 +217,8 @@ def _filter_of(chosen: Namespace) -> reading.RecordFilter:
     wanted = {name: getattr(chosen, name) for name in reading.FIELDS if getattr(chosen, name) is not None}
     times = []
     for name in ("since", "until"):
-        try:
+        with Reworded(ValueError, UsageError, f"--{name}: "):
             times.append(reading.time_of(getattr(chosen, name) or ""))
-        except ValueError as error:
-            raise UsageError(f"--{name}: {error}") from None
     return reading.RecordFilter(wanted, *times)
 
 

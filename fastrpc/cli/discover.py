@@ -68,7 +68,7 @@ def _all() -> Iterator[DiscoveredServer]:
         yield from _in_file(client, client.path())
     nearest = find_config()
     if nearest is not None:
-        yield from _in_file(JsonClient(FILE_NAME, lambda: nearest, "mcpServers", ""), nearest)
+        yield from _in_file(JsonClient(FILE_NAME, lambda: nearest), nearest)
     for name, path in PROJECT_FILES:
         yield from _in_file(CLIENTS[name], os.path.abspath(path))
 

@@ -8,6 +8,8 @@ module.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastrpc.cli import configuration, serve
 from fastrpc.errors import UsageError
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 LEFT_OUT = ("--dashboard", "--guard", "--name", "--workers")
 
 
+@dataclass(frozen=True)
 class HttpCommand:
     """``fastrpc COMMAND``, which serves over HTTP at `address`, or at that of ``--http``.
 
@@ -27,24 +30,21 @@ class HttpCommand:
     are its own options, with their help.
     """
 
-    def __init__(
-        self, command: str, description: str, examples: str, *, address: str, flags: Mapping[str, str]
-    ) -> None:
-        self.command = command
-        self._description = description
-        self._examples = examples
-        self._address = address
-        self._flags = flags
+    command: str
+    description: str
+    examples: str
+    address: str
+    flags: Mapping[str, str]
 
     def help(self) -> str:
-        flags = "".join(f"  {name:<21} {text}\n" for name, text in self._flags.items())
+        flags = "".join(f"  {name:<21} {text}\n" for name, text in self.flags.items())
         return (
-            f"usage: fastrpc {self.command} [OPTION…]\n\n{self._description}\n\n"
+            f"usage: fastrpc {self.command} [OPTION…]\n\n{self.description}\n\n"
             "options:\n"
             "  --cwd DIR             change to the folder DIR first: files are relative to it\n"
             f"{flags}{serve.CALLS_HELP}{serve.STATS_HELP}"
             "  -h, --help            show this\n\n"
-            f"{serve.HTTP_HELP}{serve.TLS_HELP}\nexamples:\n{self._examples}"
+            f"{serve.HTTP_HELP}{serve.TLS_HELP}\nexamples:\n{self.examples}"
         )
 
     def run(self, arguments: list[str], make: Callable[[list[str]], Server], *, max_body: int) -> int:
@@ -55,18 +55,18 @@ class HttpCommand:
 
             write_help(self.help())
             return 0
-        own = dict.fromkeys(self._flags, "")
+        own = dict.fromkeys(self.flags, "")
         options, rest = serve.split_arguments(arguments, self.command, own, flags=own, without=LEFT_OUT)
         if rest:
             raise UsageError(f"one argument too many: {rest[0]!r} (see 'fastrpc {self.command} --help')")
-        options.setdefault("--http", self._address)
+        options.setdefault("--http", self.address)
         serve.is_for_http(options)
         serve.enter(options.get("--cwd"))
         settings = configuration(serve.setting_texts(options))
         serve.apply(settings)
         if settings["FASTRPC_WORKERS"] > 1:
             raise UsageError(f"{self.command}: one process serves: leave FASTRPC_WORKERS out")
-        given = [name for name in self._flags if name in options]
+        given = [name for name in self.flags if name in options]
 
         def made() -> Server:
             server = make(given)

@@ -188,7 +188,5 @@ def _expires_in(text: str | None) -> float | None:
     """Return the seconds until a token expires, or None. A date is the last day (UTC). Raises UsageError."""
     if text is None:
         return None
-    try:
+    with Reworded(ValueError, UsageError, "--expires: "):
         return seconds_until(text, datetime.now(timezone.utc).timestamp())
-    except ValueError as error:
-        raise UsageError(f"--expires: {error}") from None

@@ -12,7 +12,7 @@ import os
 from fastrpc.cli import configuration, parser
 from fastrpc.cli._assemble import assemble
 from fastrpc.cli._durations import waiting_time
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 
 PLACES = 4
 DRAIN_SECONDS = 30.0
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     from fastrpc.storage import StorageError
     from fastrpc.tasks.fleet import WorkerTransport
 
-    try:
+    with Reworded(StorageError, UsageError):
         if chosen.database:
             _take_database(chosen.database)
         server = assemble(chosen.targets, settings, name=chosen.name)
@@ -71,8 +71,6 @@ def main(arguments: list[str]) -> int:
 
             GuardedServing(chosen.guard, "worker").guarded(server)
         server.run(transport=WorkerTransport(server, chosen.tasks), drain_seconds=drain_seconds)
-    except StorageError as error:
-        raise UsageError(str(error)) from None
     return 0
 
 

@@ -41,20 +41,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CallResult": "fastrpc._core.call_result",
-    "Client": "fastrpc.client.client",
-    "ClientCredentials": "fastrpc.client.oauth",
-    "CompletionResult": "fastrpc.client.results",
-    "Described": "fastrpc.client.results",
-    "FileStore": "fastrpc.client.oauth.token_store",
-    "KeyringStore": "fastrpc.client.oauth.token_store",
-    "Listening": "fastrpc.client.listening",
-    "OAuth": "fastrpc.client.oauth",
-    "PromptResult": "fastrpc.client.results",
-    "ReadResult": "fastrpc.client.results",
-    "RemoteTask": "fastrpc.client.tasks",
-    "SyncClient": "fastrpc.client.sync",
-    "SyncRemoteTask": "fastrpc.client.tasks",
+    "fastrpc._core.call_result": ("CallResult",),
+    "fastrpc.client.client": ("Client",),
+    "fastrpc.client.listening": ("Listening",),
+    "fastrpc.client.oauth": ("ClientCredentials", "OAuth"),
+    "fastrpc.client.oauth.token_store": ("FileStore", "KeyringStore"),
+    "fastrpc.client.results": ("CompletionResult", "Described", "PromptResult", "ReadResult"),
+    "fastrpc.client.sync": ("SyncClient",),
+    "fastrpc.client.tasks": ("RemoteTask", "SyncRemoteTask"),
 }
 
 

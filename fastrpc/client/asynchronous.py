@@ -44,12 +44,21 @@ START_SECONDS = 30.0
 
 
 class ServerFacts:
-    """What a server says of itself in `info`, the result of `initialize` or `server/discover`."""
+    """What a client knows of its server: the version, and what the server says of itself in `info`."""
+
+    @property
+    def _session(self) -> Session:
+        raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        """The protocol version in use."""
+        return self._session.version
 
     @property
     def info(self) -> dict[str, Any]:
         """The result of `initialize` or `server/discover`."""
-        raise NotImplementedError
+        return self._session.info
 
     @property
     def server_info(self) -> dict[str, Any]:
@@ -228,16 +237,6 @@ class AsyncClient(ToolCaller, ServerFacts):
         """Whether the connection is open, as far as is known."""
         return self._is_open and self._session.lost is None
 
-    @property
-    def version(self) -> str:
-        """The protocol version in use."""
-        return self._session.version
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """The result of `initialize` or `server/discover`."""
-        return self._session.info
-
     # --- any request or notification --------------------------------------------------------------------
 
     async def request(
@@ -274,28 +273,14 @@ class AsyncClient(ToolCaller, ServerFacts):
 
     # --- tools ------------------------------------------------------------------------------------------
 
-    async def _call_with_meta(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None,
-        as_type: Any,
-        timeout_seconds: float | None,
-        on_progress: OnNotification | None,
-        meta: dict[str, Any] | None,
-    ) -> Any:
-        """Make a call of `call_tool` with progress or ``_meta``. Raises ClientError."""
-        result = await self._complete_call(name, arguments, None, timeout_seconds, on_progress, meta)
-        return self._value_of(name, result, as_type)
-
     async def _finish_call(self, call: ToolCall) -> Any:
         """Finish a call on its rare ways, and return its result: send it after reconnecting, send it again
         after an error that allows that, or answer the input requests of its result. Raises ClientError."""
         if call.error is not None and not self.may_call_again(call.error):
             raise call.error
-        result = await self._complete_call(
-            call.name, call.arguments, call.value, call.timeout_seconds, None, None
+        return await self._complete_call(
+            call.name, call.arguments, call.as_type, call.value, call.timeout_seconds, None, None
         )
-        return self._value_of(call.name, result, call.as_type)
 
     def may_call_again(self, error: BaseException) -> bool:
         """Whether the server has not processed a failed call, and the call is to be sent again."""
@@ -307,13 +292,14 @@ class AsyncClient(ToolCaller, ServerFacts):
         self,
         name: str,
         arguments: dict[str, Any] | None,
+        as_type: Any,
         result: Any,
         timeout_seconds: float | None,
         on_progress: OnNotification | None,
         meta: dict[str, Any] | None,
-    ) -> CallResult:
-        """Send tools/call, have the handlers answer what the server asks, and return the result. `result`:
-        the InputRequiredResult that was received already. Raises ClientError."""
+    ) -> Any:
+        """Send tools/call, have the handlers answer what the server asks, and return the result, or its value
+        (`_value_of`). `result`: the InputRequiredResult that was received already. Raises ClientError."""
         params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
         if meta is not None:
             params["_meta"] = meta
@@ -330,8 +316,7 @@ class AsyncClient(ToolCaller, ServerFacts):
             from fastrpc.client.tasks import end_of_call
 
             found = await end_of_call(self, name, found, timeout_seconds)
-        complete: CallResult = found
-        return complete
+        return self._value_of(name, found, as_type)
 
     @property
     def _declares_tasks(self) -> bool:

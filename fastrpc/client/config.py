@@ -164,14 +164,11 @@ def read_servers(path: str) -> dict[str, Any]:
     from fastrpc.json_text import parse
     from fastrpc.regular_files import read_regular
 
-    try:
-        return servers_in(parse(read_regular(path, LARGEST).decode("utf-8-sig")).plain)
-    except OSError as error:
-        raise InvalidConfig(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidConfig(f"{path}: not UTF-8") from None
-    except FastrpcError as error:
-        raise InvalidConfig(f"{path}: {error}") from None
+    with Reworded((OSError, FastrpcError), InvalidConfig, f"{path}: "):
+        try:
+            return servers_in(parse(read_regular(path, LARGEST).decode("utf-8-sig")).plain)
+        except UnicodeDecodeError:
+            raise InvalidConfig("not UTF-8") from None
 
 
 def servers_in(document: Any) -> dict[str, Any]:

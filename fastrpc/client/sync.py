@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fastrpc.client.handlers import Handler, OnNotification, Roots
     from fastrpc.client.listening import Listening
     from fastrpc.client.options import ClientOptions
+    from fastrpc.client.session import Session
     from fastrpc.client.targets import Target
     from fastrpc.client.tasks import RemoteTask, SyncRemoteTask
 
@@ -210,6 +211,7 @@ class SyncClient(ServerFacts):
                     )
                 )
             )
+        result = None
         if on_progress is None and meta is None and client._is_open:
             with self._lock:
                 limit = client._timeout_seconds if timeout_seconds is None else timeout_seconds
@@ -225,12 +227,9 @@ class SyncClient(ServerFacts):
                 except ClientError as error:
                     if not client.may_call_again(error):
                         raise
-                    result = None
-        else:
-            result = None
         if type(result) is not CallResult:
-            result = self._run(
-                client._complete_call(name, arguments, result, timeout_seconds, on_progress, meta)
+            return self._run(
+                client._complete_call(name, arguments, as_type, result, timeout_seconds, on_progress, meta)
             )
         if as_type is None and name not in client._output_schemas:
             return result
@@ -327,14 +326,8 @@ class SyncClient(ServerFacts):
         return self._client.is_connected
 
     @property
-    def version(self) -> str:
-        """The protocol version in use."""
-        return self._client.version
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """The result of `initialize` or `server/discover`."""
-        return self._client.info
+    def _session(self) -> Session:
+        return self._client._session
 
     @property
     def exit_code(self) -> int | None:

@@ -24,14 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["ANSWER_SECONDS", "ElicitResult", "Form", "InputRequest", "Roots", "Sample", "Sampling", "Visit"]
 
 _HOMES = {
-    "ANSWER_SECONDS": "fastrpc.client_requests.pending",
-    "ElicitResult": "fastrpc.client_requests.elicitation",
-    "Form": "fastrpc.client_requests.elicitation",
-    "InputRequest": "fastrpc.client_requests.base",
-    "Roots": "fastrpc.client_requests.roots",
-    "Sample": "fastrpc.client_requests.sampling",
-    "Sampling": "fastrpc.client_requests.sampling",
-    "Visit": "fastrpc.client_requests.elicitation",
+    "fastrpc.client_requests.base": ("InputRequest",),
+    "fastrpc.client_requests.elicitation": ("ElicitResult", "Form", "Visit"),
+    "fastrpc.client_requests.pending": ("ANSWER_SECONDS",),
+    "fastrpc.client_requests.roots": ("Roots",),
+    "fastrpc.client_requests.sampling": ("Sample", "Sampling"),
 }
 _FORMER = {"Answer": "ElicitResult", "Question": "InputRequest"}
 """Names that have been renamed, until 1.0."""

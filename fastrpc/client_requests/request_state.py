@@ -15,7 +15,7 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from fastrpc._core.encoder import dumps
-from fastrpc.errors import InvalidParams
+from fastrpc.errors import InvalidParams, Reworded
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.signed_texts import keys_of
 
@@ -172,7 +172,6 @@ def _json_value(request: Request, key: str, value: Any) -> Any:
     """Return a value as it is after a JSON round trip. Raises TypeError if it is not JSON."""
     if request.version != STATELESS:
         return value
-    try:
+    before = f"once({key!r}): the value must be JSON ("
+    with Reworded((TypeError, UnicodeEncodeError), TypeError, before, ")"):
         return json.loads(dumps(value))
-    except (TypeError, UnicodeEncodeError) as error:
-        raise TypeError(f"once({key!r}): the value must be JSON ({error})") from None

@@ -127,7 +127,6 @@ _HOMES = {
     ),
     "fastrpc.errors": ("ToolError",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ALIASES = {
     "MCPError": "McpError",
     "PromptError": "ToolError",
@@ -138,4 +137,4 @@ _ALIASES = {
 if not TYPE_CHECKING:  # a checker is to find a name that is misspelled
 
     def __getattr__(name: str) -> object:
-        return load(globals(), _HOME_OF, name, _ALIASES.get(name))
+        return load(globals(), _HOMES, name, _ALIASES.get(name, ""))

@@ -7,7 +7,7 @@ its author sees mistakes at once. Functions with plain types cost no imports. Ca
 
 from __future__ import annotations
 
-from fastrpc.errors import DefinitionError, suggest
+from fastrpc.errors import DefinitionError, Reworded, suggest
 from fastrpc.schema import describe
 from fastrpc.schema.annotations import UnresolvedName
 
@@ -160,10 +160,8 @@ class DescribedHandler(Handler):
         if meta:
             from fastrpc.content import checked_meta
 
-            try:
+            with Reworded(ValueError, self.error):
                 checked_meta(meta)
-            except ValueError as error:
-                raise self.error(str(error)) from None
 
 
 def made(kind: type[Made], thing: Any, options: dict[str, Any]) -> Made:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from fastrpc.content import Contents as Contents
 from fastrpc.content import annotations_of, checked_meta
 from fastrpc.definitions.handler import DescribedHandler, Handler, is_unbound_method
-from fastrpc.errors import DefinitionError, ResourceNotFound
+from fastrpc.errors import DefinitionError, ResourceNotFound, Reworded
 from fastrpc.protocol.versions import known
 from fastrpc.schema import Signature, describe
 from fastrpc.tool_style import PLAIN
@@ -237,10 +237,8 @@ class _Readable(DescribedHandler):
             self.name = address
         self.style: ToolStyle = PLAIN
         self.mime_type = mime_type
-        try:
+        with Reworded(ValueError, self.error):
             self.annotations = annotations_of(annotations or {})
-        except ValueError as error:
-            raise self.error(str(error)) from None
         self.ttl = ttl
         self.cache_scope: CacheScope | None = cache_scope
         check_caching(self, ttl, cache_scope)
@@ -462,10 +460,8 @@ class Provider:
         if not scheme or not scheme[0].isalpha() or not _SCHEME.issuperset(scheme.partition(":")[0]):
             raise self.error("is not a URI scheme; write for example 'db'")
         if isinstance(thing, type):
-            try:
+            with Reworded(TypeError, self.error, "", "; give an object of the class"):
                 thing = thing()
-            except TypeError as error:
-                raise self.error(f"{error}; give an object of the class") from None
         lister, reader = getattr(thing, "list", None), getattr(thing, "read", None)
         if not callable(lister) and not callable(reader):
             raise self.error(f"a {type(thing).__name__} has neither list(cursor) nor read(uri)")

@@ -13,7 +13,7 @@ from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
 from fastrpc.engine.change_notifications import ChangeNotifications
 from fastrpc.engine.outbound import Outbound
-from fastrpc.engine.ports import HeldTask, NotifiedDispatcher
+from fastrpc.engine.ports import NotifiedDispatcher
 from fastrpc.engine.requests_in_flight import RequestsInFlight
 from fastrpc.engine.runtime import Runtime
 from fastrpc.errors import ProtocolError
@@ -26,7 +26,6 @@ class DispatcherProtocol(NotifiedDispatcher, Protocol):
     runtime: Runtime
     session: SessionState
     connection: Connection
-    call_task: HeldTask | None
 
     @property
     def request_type(self) -> Any:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardedServer"]
 
-_HOMES = {"GuardedServer": "fastrpc.guard.guarded_server"}
+_HOMES = {"fastrpc.guard.guarded_server": ("GuardedServer",)}
 
 
 if not TYPE_CHECKING:  # so that a type checker reports a misspelled name

@@ -76,18 +76,16 @@ class CallerClass(NamedTuple):
     caller: Caller
 
 
+@dataclass(slots=True, eq=False)
 class CallerEntry:
     """What the guard caches for a principal: its caller, the caller's class, and by name the decisions about
     the tools that it has called, each with the limits that count its calls; and the accounts of tools with
     budgets."""
 
-    __slots__ = ("accounts", "caller", "caller_class", "decisions")
-
-    def __init__(self, caller: Caller, caller_class: CallerClass) -> None:
-        self.caller = caller
-        self.caller_class = caller_class
-        self.decisions: dict[str, tuple[Decision, tuple[RateLimit, ...]]] = {}
-        self.accounts: dict[str, Account] = {}
+    caller: Caller
+    caller_class: CallerClass
+    decisions: dict[str, tuple[Decision, tuple[RateLimit, ...]]] = field(default_factory=dict)
+    accounts: dict[str, Account] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False)

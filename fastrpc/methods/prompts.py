@@ -16,6 +16,7 @@ from fastrpc.errors import (
     InternalError,
     InvalidParams,
     ProtocolError,
+    Reworded,
     ToolError,
     UnknownName,
     excerpt,
@@ -111,10 +112,8 @@ def message_of(value: Any, version: str) -> dict[str, Any]:
 
 def content_of(content: Any, version: str) -> dict[str, Any]:
     """Return a message's content as the block that a version knows. Raises UnencodableResult."""
-    try:
+    with Reworded(TypeError, UnencodableResult):
         return block_of(content, version)
-    except TypeError as error:
-        raise UnencodableResult(str(error)) from None
 
 
 class PromptEncoder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field
 
 from fastrpc.errors import InternalError, InvalidParams, ProtocolError, ToolError
 from fastrpc.quotas import size_of
@@ -51,6 +52,7 @@ ASKED: dict[str, Any] = {}
 """In place of a result: the server has sent requests, which must be answered first."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class CallOrigin:
     """The call to which a pending request belongs: its context, or None, and the server's requests meanwhile.
 
@@ -58,13 +60,10 @@ class CallOrigin:
     that is passed on, and the task that waits for its answer.
     """
 
-    __slots__ = ("asking", "context", "future", "questions")
-
-    def __init__(self, context: Context | None, future: asyncio.Future[dict[str, Any]]) -> None:
-        self.context = context
-        self.future = future
-        self.questions: deque[dict[str, Any]] = deque()
-        self.asking: tuple[str | int, asyncio.Task[dict[str, Any]]] | None = None
+    context: Context | None
+    future: asyncio.Future[dict[str, Any]]
+    questions: deque[dict[str, Any]] = field(default_factory=deque)
+    asking: tuple[str | int, asyncio.Task[dict[str, Any]]] | None = None
 
     def ask(self, question: dict[str, Any]) -> bool:
         """Add a request of the server. Return False if too many wait, or too large ones."""

@@ -8,7 +8,7 @@ imported when such a tool is defined; ``{"type": "object"}`` alone needs nothing
 
 from __future__ import annotations
 
-from fastrpc.errors import ArgumentError, DefinitionError
+from fastrpc.errors import ArgumentError, DefinitionError, Reworded
 from fastrpc.schema.converters import (
     PLAIN,
     Converter,
@@ -185,10 +185,8 @@ def raw_signature(facts: FunctionFacts, schema: Any, documents: Mapping[str, Any
     `DefinitionError`."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise facts.error('input_schema must be a JSON Schema with "type": "object" at its root')
-    try:
+    with Reworded(DefinitionError, facts.error):
         validator = None if schema == ANY_OBJECT else Validator(schema, documents)
-    except DefinitionError as error:
-        raise facts.error(str(error)) from None
     properties = schema.get("properties", {})
     parameters = []
     for name in (*facts.positional, *facts.keyword_only):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from fastrpc.errors import ArgumentError, DefinitionError, suggest
+from fastrpc.errors import ArgumentError, DefinitionError, Reworded, suggest
 from fastrpc.schema import converters
 from fastrpc.schema.annotations import UnresolvedName, peel, plain_converter
 from fastrpc.schema.converters import ANY, Converter, Mismatch, expected, quote
@@ -236,10 +236,8 @@ class FunctionFacts:
             raise self.error(f"takes *args, which a client cannot name; {cure}")
         if code.co_flags & (_GENERATOR | _ASYNC_GENERATOR):
             raise self.error("is a generator; return a list, or report progress through a Context")
-        try:
-            self.annotations = self.function.__annotations__
-        except NameError as error:  # CPython 3.14 evaluates annotations here
-            raise UnresolvedName(self._sentence(f"{error}")) from None
+        with Reworded(NameError, lambda problem: UnresolvedName(self._sentence(problem))):
+            self.annotations = self.function.__annotations__  # CPython 3.14 evaluates annotations here
         self.namespace = self._namespace(code)
         self.context = self._find_context()
 

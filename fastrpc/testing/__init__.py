@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fastrpc._core.client_request import PendingRequest
     from fastrpc.client.handlers import Elicited, Handler, OnNotification, Roots, Sampled
     from fastrpc.client.in_memory import LineWatcher
-    from fastrpc.client.results import Described
     from fastrpc.options import LogLevel
     from fastrpc.server import Server
 
@@ -115,9 +114,12 @@ class Client(clients.Client):
         self._session.withdraw(request)
         future.cancel()
 
-    async def tools(self) -> list[Described]:
-        """Return the descriptors of all tools, from all pages. Raises RemoteError."""
-        return await self.list_tools()
+    tools = clients.Client.list_tools
+    resources = clients.Client.list_resources
+    templates = clients.Client.list_resource_templates
+    read = clients.Client.read_resource
+    prompts = clients.Client.list_prompts
+    set_level = clients.Client.set_log_level
 
     async def call(
         self, tool: str, /, on_progress: OnNotification | None = None, **arguments: object
@@ -125,29 +127,9 @@ class Client(clients.Client):
         """Call a tool; `on_progress` gets progress notifications. Raises RemoteError for a protocol error."""
         return await self.call_tool(tool, arguments, on_progress=on_progress)
 
-    async def resources(self) -> list[Described]:
-        """Return the descriptors of all resources, from all pages. Raises RemoteError."""
-        return await self.list_resources()
-
-    async def templates(self) -> list[Described]:
-        """Return the descriptors of all resource templates, from all pages. Raises RemoteError."""
-        return await self.list_resource_templates()
-
-    async def read(self, uri: str) -> ReadResult:
-        """Read a resource. Raises RemoteError, also if it does not exist."""
-        return await self.read_resource(uri)
-
-    async def prompts(self) -> list[Described]:
-        """Return the descriptors of all prompts, from all pages. Raises RemoteError."""
-        return await self.list_prompts()
-
     async def prompt(self, name: str, /, **arguments: object) -> PromptResult:
         """Get a prompt. Arguments are strings in MCP; others are sent as JSON text. Raises RemoteError."""
         return await self.get_prompt(name, arguments)
-
-    async def set_level(self, level: LogLevel) -> None:
-        """Set the minimum level of log messages, from the next request on. Raises RemoteError."""
-        await self.set_log_level(level)
 
 
 class _Recording(Handlers):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from fastrpc._core.connection import Connection
 from fastrpc._core.message import Message
 from fastrpc._core.plan import Plan
-from fastrpc.engine.ports import NotifiedDispatcher
+from fastrpc.engine.ports import ChangeNotifier, MessageSender, NotifiedDispatcher
 from fastrpc.errors import ProtocolError
 from fastrpc.protocol.lifecycle import SessionState
 from fastrpc.quotas import Quotas
@@ -70,10 +70,9 @@ class ServedRuntime(Protocol):
     def leave_threads_behind(self) -> None: ...
 
 
-class ServedDispatcher(Protocol):
+class ServedDispatcher(NotifiedDispatcher, Protocol):
     """What serves one connection."""
 
-    principal: str
     connection: Connection
     session: SessionState
 
@@ -99,7 +98,6 @@ class ServedDispatcher(Protocol):
     def adopt_session(self, params: dict[str, Any]) -> None: ...
     def apply_session_state(self) -> None: ...
     def dispatch(self, message: Message) -> None: ...
-    def close(self) -> None: ...
 
 
 class ServedRequests(Protocol):
@@ -127,19 +125,16 @@ class ServedResponses(Protocol):
     def line_failed(self, line: bytes, before: int, error: BaseException) -> None: ...
 
 
-class ServedOutbound(Protocol):
+class ServedOutbound(MessageSender, Protocol):
     """What sends a connection's other messages."""
 
     on_paused: Callable[[], object] | None
 
 
-class ServedChanges(Protocol):
+class ServedChanges(ChangeNotifier, Protocol):
     """The streams of changes of a connection."""
 
     def end_listening(self) -> None: ...
-    def subscribed(self) -> list[str]: ...
-    def list_changed(self, kind: str) -> None: ...
-    def resource_updated(self, uri: str, rest: dict[str, Any] | None = None) -> None: ...
     def watch_resources(self, uris: Iterable[str]) -> None: ...
     def unwatch(self, uris: Iterable[str]) -> None: ...
 

@@ -172,7 +172,7 @@ def test_a_form_shows_it_and_its_answer_is_about_it(
 
     async def conversation() -> Any:
         async with Client(app, version=version, on_elicit=accept) as client:
-            return await client._complete_call("tell", {}, None, None, None, {"a/place": "safe"})
+            return await client._complete_call("tell", {}, None, None, None, None, {"a/place": "safe"})
 
     result = asyncio.run(asyncio.wait_for(conversation(), SECONDS))
     assert own(json.loads(result.text)[0]) == {"a/place": "safe"}

@@ -31,9 +31,8 @@ def run(request: pytest.FixtureRequest) -> Any:
 def test_a_block_that_takes_longer_is_cancelled_and_raises_timeout_error(run: Any) -> None:
     async def block() -> None:
         limit = TimeLimit(SHORT)
-        with pytest.raises(TimeoutError):
-            async with limit:
-                await asyncio.sleep(LONG)
+        with pytest.raises(TimeoutError), limit:
+            await asyncio.sleep(LONG)
         assert limit.is_over
         await asyncio.sleep(0)  # the task goes on: nothing of the cancellation is left
 
@@ -52,7 +51,7 @@ def test_what_late_returns_is_raised_for_the_limit_alone(run: Any) -> None:
 
 def test_a_block_that_ends_in_time_is_left_alone_afterwards(run: Any) -> None:
     async def block() -> None:
-        async with TimeLimit(SHORT) as limit:
+        with TimeLimit(SHORT) as limit:
             pass  # nothing that a busy machine may hold up
         await asyncio.sleep(2 * SHORT)
         assert not limit.is_over
@@ -64,9 +63,8 @@ def test_blocks_with_one_limit_each_have_all_of_their_time(run: Any) -> None:
     async def block(pause: float) -> float:
         await asyncio.sleep(pause)
         began = asyncio.get_running_loop().time()
-        with pytest.raises(TimeoutError):
-            async with TimeLimit(3 * SHORT):
-                await asyncio.sleep(LONG)
+        with pytest.raises(TimeoutError), TimeLimit(3 * SHORT):
+            await asyncio.sleep(LONG)
         return asyncio.get_running_loop().time() - began
 
     async def several() -> None:
@@ -79,9 +77,8 @@ def test_blocks_with_one_limit_each_have_all_of_their_time(run: Any) -> None:
 def test_a_timeout_of_the_block_itself_is_passed_on(run: Any) -> None:
     async def block() -> None:
         limit = TimeLimit(LONG)
-        with pytest.raises(TimeoutError, match="the system's"):
-            async with limit:
-                raise TimeoutError("the system's")
+        with pytest.raises(TimeoutError, match="the system's"), limit:
+            raise TimeoutError("the system's")
         assert not limit.is_over
 
     run(block())
@@ -90,7 +87,7 @@ def test_a_timeout_of_the_block_itself_is_passed_on(run: Any) -> None:
 def test_a_cancellation_from_outside_stays_one(run: Any) -> None:
     async def block() -> None:
         async def inner() -> None:
-            async with TimeLimit(LONG):
+            with TimeLimit(LONG):
                 await asyncio.sleep(LONG)
 
         task = asyncio.ensure_future(inner())
@@ -104,10 +101,9 @@ def test_a_cancellation_from_outside_stays_one(run: Any) -> None:
 
 def test_an_inner_limit_is_not_the_outer_ones(run: Any) -> None:
     async def block() -> None:
-        async with TimeLimit(LONG) as outer:
-            with pytest.raises(TimeoutError):
-                async with TimeLimit(SHORT):
-                    await asyncio.sleep(LONG)
+        with TimeLimit(LONG) as outer:
+            with pytest.raises(TimeoutError), TimeLimit(SHORT):
+                await asyncio.sleep(LONG)
             assert not outer.is_over
 
     run(block())
@@ -130,7 +126,7 @@ def test_blocks_that_have_ended_leave_one_timer_and_no_memory(
 
     async def block() -> None:
         for _ in range(1_000):
-            async with TimeLimit(1.25):
+            with TimeLimit(1.25):
                 pass
         (queue,) = [each for key, each in time_limit._queues.items() if key[1] == 1.25]
         assert (timers, queue.blocks) == ([1.25], {})
@@ -140,7 +136,7 @@ def test_blocks_that_have_ended_leave_one_timer_and_no_memory(
 
 def test_the_queues_of_closed_loops_are_forgotten() -> None:
     async def block() -> None:
-        async with TimeLimit(LONG):
+        with TimeLimit(LONG):
             pass
 
     for _ in range(3):

@@ -34,6 +34,4 @@ def load(
         from fastrpc.compat.names.modules import submodule
 
         return submodule(namespace["__name__"], name)
-    member = aliases.get(name, name)
-    home = next((home for home, names in homes.items() if member in names), None)
-    return lazy_names.load(namespace, {} if home is None else {member: home}, name, member)
+    return lazy_names.load(namespace, homes, name, aliases.get(name, name))

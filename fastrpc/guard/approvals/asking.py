@@ -110,12 +110,9 @@ class CallToApprove:
         """Return the other params of the request in the form in which they are stored and shown. Raises
         ApprovalRejected for params that no person can be shown."""
         request = self._request
-        try:
+        before = f"{self.call.name} needs an approval, but of what the request says besides: "
+        with Reworded(Unbindable, self.rejected, before):
             return "" if request is None else extra_params.kept(request.method, request.params)
-        except Unbindable as error:
-            raise self.rejected(
-                f"{self.call.name} needs an approval, but of what the request says besides: {error}"
-            ) from None
 
     def say_besides(self, kept: str) -> None:
         """Have the call run with the other params that were shown, not with those of its request."""
@@ -204,12 +201,9 @@ class Approvals:
             return {}
         from fastrpc.storage.errors import StorageError
 
-        try:
+        before = f"{asked.call.name} needs an approval, which cannot be stored now: "
+        with Reworded(StorageError, asked.rejected, before):
             return await self._by_row(await self.watcher(), asked, binding)
-        except StorageError as error:
-            raise asked.rejected(
-                f"{asked.call.name} needs an approval, which cannot be stored now: {error}"
-            ) from None
 
     async def watcher(self) -> ApprovalWatcher:
         """Return the watcher of the running event loop, with its store. Raises StorageError."""
@@ -414,7 +408,7 @@ class Approvals:
                 f"{name} needs an approval, but its arguments are too long for a form of the client"
             )
         try:
-            async with TimeLimit(seconds):
+            with TimeLimit(seconds):
                 accepted = await form.accepts(asked.call, form.key_of(binding.digest, shown), question)
         except TimeoutError:
             raise asked.timed_out() from None

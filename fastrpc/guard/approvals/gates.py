@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fastrpc.errors import Reworded
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +52,7 @@ class Gates:
 
         watcher, caller = await self.approvals().watcher(), self.caller_of(principal)
         config = self.config()
-        try:
+        with Reworded(Unbindable, ApprovalError):
             binding = Binding(
                 caller=caller.principal,
                 server=self.server,
@@ -60,8 +62,6 @@ class Gates:
                 schema={},
                 policy="",
             )
-        except Unbindable as error:
-            raise ApprovalError(str(error)) from None
         question = Question(
             binding=binding,
             owner=caller.owner,

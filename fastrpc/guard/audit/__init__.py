@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from fastrpc.guard.audit.records import salted_hash as salted_hash
 
 _HOMES = {
-    "AuditLog": "fastrpc.guard.audit.log",
-    "AuditUnavailable": "fastrpc.guard.audit.log",
-    "salted_hash": "fastrpc.guard.audit.records",
+    "fastrpc.guard.audit.log": ("AuditLog", "AuditUnavailable"),
+    "fastrpc.guard.audit.records": ("salted_hash",),
 }
 
 

@@ -186,13 +186,8 @@ class CallAudit:
         caller = self.guard.entry(principal).caller
         text = json.dumps(request.params, sort_keys=True).encode("utf-8", "surrogatepass")
         fields: dict[str, Any] = {
-            "category": CATEGORY,
-            "actor": caller.principal,
-            "class": caller.caller_class,
-            "action": request.method[:LONGEST_ID],
-            "outcome": outcome,
+            **self._about(CATEGORY, caller, request.method[:LONGEST_ID], outcome),
             "decision": "deny" if outcome == "refused" else "allow",
-            "policy": self.guard.policy.version,
             "request": request.id.decode("utf-8", "replace")[:LONGEST_ID],
             "arguments": salted_hash(text),
             **({} if answer is None else {"result": salted_hash(answer)}),

@@ -27,7 +27,7 @@ from time import monotonic, sleep
 from zlib import crc32
 
 from fastrpc._core.budget_table import CELL_SIZE, BudgetCell, BudgetShareBase, BudgetTable, size_of
-from fastrpc.errors import UsageError
+from fastrpc.errors import Reworded, UsageError
 from fastrpc.guard.policy.budgets import PERIODS, Budget, CannotCount
 from fastrpc.regular_files import create_file, is_trusted, open_regular
 from fastrpc.settings import STATE_DIR
@@ -64,10 +64,8 @@ class BudgetFile:
     def __init__(self, path: str, *, counts: bool = True, cells: int = CELLS) -> None:
         self.path = path
         self._lock_seconds = LOCK_SECONDS
-        try:
+        with Reworded(OSError, BudgetFileError, f"{path}: "):
             self._descriptor = _opened(path, cells if counts else 0)
-        except OSError as error:
-            raise BudgetFileError(f"{path}: {error.strerror}") from None
         try:
             found = _checked(self._descriptor)
             memory = mmap(self._descriptor, size_of(found, PROCESSES))

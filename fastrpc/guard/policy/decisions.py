@@ -12,6 +12,7 @@ order would be correct for both (`check_order`). Pure, over a `GuardConfig` and 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fastrpc._core.budget_table import LARGEST_AMOUNT
@@ -69,6 +70,7 @@ class Verdict(NamedTuple):
         return (self.action, self.rule, self.risk) == (other.action, other.rule, other.risk)
 
 
+@dataclass(slots=True, eq=False)
 class Decision:
     """The policy's decision about a class of callers and a tool, a resource or a prompt.
 
@@ -76,43 +78,24 @@ class Decision:
     for each call, on `values` and the call's arguments, unless one of them sets the risk (`varies_risk`).
     `rates` count calls, each with the tool that it applies to, "" for all; so do `budgets`."""
 
-    __slots__ = (
-        "asks",
-        "budgets",
-        "is_allowed",
-        "is_hidden",
-        "is_plain",
-        "needs_judging",
-        "rates",
-        "rules",
-        "values",
-        "varies_risk",
-        "verdict",
-    )
+    verdict: Verdict
+    is_hidden: bool = False
+    asks: bool = False
+    rules: tuple[Rule, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    rates: tuple[tuple[str, Rate], ...] = ()
+    budgets: tuple[BudgetOfCall, ...] = ()
+    is_allowed: bool = field(init=False)
+    varies_risk: bool = field(init=False)
+    needs_judging: bool = field(init=False)
+    """Whether calls need more than the counting of rates and budgets to be allowed."""
+    is_plain: bool = field(init=False)
 
-    def __init__(
-        self,
-        verdict: Verdict,
-        *,
-        is_hidden: bool = False,
-        asks: bool = False,
-        rules: tuple[Rule, ...] = (),
-        values: Mapping[str, Any] | None = None,
-        rates: tuple[tuple[str, Rate], ...] = (),
-        budgets: tuple[BudgetOfCall, ...] = (),
-    ) -> None:
-        self.verdict = verdict
-        self.is_allowed = verdict.action != DENY
-        self.is_hidden = is_hidden
-        self.asks = asks
-        self.rules = rules
-        self.values = values or {}
-        self.varies_risk = any(rule.sets_risk for rule in rules)
-        self.rates = rates
-        self.budgets = budgets
-        self.needs_judging = not self.is_allowed or asks or bool(rules)
-        """Whether calls need more than the counting of rates and budgets to be allowed."""
-        self.is_plain = not self.needs_judging and not budgets
+    def __post_init__(self) -> None:
+        self.is_allowed = self.verdict.action != DENY
+        self.varies_risk = any(rule.sets_risk for rule in self.rules)
+        self.needs_judging = not self.is_allowed or self.asks or bool(self.rules)
+        self.is_plain = not self.needs_judging and not self.budgets
 
     @property
     def screens(self) -> tuple[Screen, ...] | None:
@@ -227,7 +210,7 @@ class Policy:
             verdict,
             asks=self.asks(verdict),
             rules=later,
-            values=values_of(caller, target, verdict.risk) if later else None,
+            values=values_of(caller, target, verdict.risk) if later else {},
             rates=rates,
             budgets=tuple(self._budgets(caller, target)),
         )

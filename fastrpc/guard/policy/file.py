@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 
+from fastrpc.errors import Reworded
 from fastrpc.guard.policy import sophon, toml_file
 from fastrpc.guard.policy.config import GuardConfig
 from fastrpc.guard.policy.references import References
@@ -26,11 +27,8 @@ def read(path: str) -> GuardConfig:
 
 def content_of(path: str) -> bytes:
     """Return the content of a file. Raises GuardConfigError."""
-    try:
-        with open(open_regular(path), "rb") as file:
-            return file.read(LONGEST_FILE + 1)
-    except OSError as error:
-        raise GuardConfigError(f"{path}: {error.strerror}") from None
+    with Reworded(OSError, GuardConfigError, f"{path}: "), open(open_regular(path), "rb") as file:
+        return file.read(LONGEST_FILE + 1)
 
 
 def config_of(path: str, data: bytes, references: References) -> GuardConfig:

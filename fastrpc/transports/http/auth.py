@@ -15,7 +15,7 @@ from hmac import compare_digest
 from time import monotonic
 
 from fastrpc import diagnostics
-from fastrpc.errors import FAILURES, UsageError
+from fastrpc.errors import FAILURES, Reworded, UsageError
 from fastrpc.redaction import hide
 from fastrpc.regular_files import open_regular
 from fastrpc.transports.http.guard import Admission, Refused
@@ -224,18 +224,16 @@ class TokenFile(Tokens):
 
     def _read(self) -> None:
         """Load the tokens if the file has changed. Raises UsageError, and then keeps the previous ones."""
-        try:
-            with open(open_regular(self._path), "rb") as file:
-                status = os.fstat(file.fileno())
-                seen = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
-                if seen == self._seen:
-                    return
-                if status.st_mode & 0o007:
-                    mode = f"{status.st_mode & 0o777:04o}"
-                    raise UsageError(f"--token-file: others may use {self._path} (mode {mode}): chmod 600")
-                data = file.read(LONGEST_FILE + 1)
-        except OSError as error:
-            raise UsageError(f"--token-file: cannot read {self._path}: {error.strerror}") from None
+        failing = Reworded(OSError, UsageError, f"--token-file: cannot read {self._path}: ")
+        with failing, open(open_regular(self._path), "rb") as file:
+            status = os.fstat(file.fileno())
+            seen = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode)
+            if seen == self._seen:
+                return
+            if status.st_mode & 0o007:
+                mode = f"{status.st_mode & 0o777:04o}"
+                raise UsageError(f"--token-file: others may use {self._path} (mode {mode}): chmod 600")
+            data = file.read(LONGEST_FILE + 1)
         if len(data) > LONGEST_FILE:
             raise UsageError(f"--token-file: {self._path} is longer than {LONGEST_FILE} bytes")
         tokens = []

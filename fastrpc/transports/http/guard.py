@@ -9,6 +9,7 @@ origin is refused even without an Origin. Pure functions of a request's head, ex
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from fastrpc.errors import UsageError
 
@@ -63,18 +64,16 @@ class AuthenticationPending(Exception):
     """Authenticating the token takes I/O: `AccessRules.authenticate` does that."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Admission:
     """An authenticated principal, and until when that is valid (`time.monotonic`; None: always).
 
     `access_token` is what the token's source found out of it, for handlers (`access_token`); None: nothing.
     """
 
-    __slots__ = ("access_token", "principal", "until")
-
-    def __init__(self, principal: str, until: float | None, access_token: object = None) -> None:
-        self.principal = principal
-        self.until = until
-        self.access_token = access_token
+    principal: str
+    until: float | None
+    access_token: object = None
 
 
 class AccessRules:

@@ -252,7 +252,7 @@ class HttpRequest:
 
     async def more(self, data: bytes, *, last: bool = False) -> None:
         """Send a part of a stream. Raises Stalled if the client does not read it."""
-        async with TimeLimit(STALL_SECONDS, Stalled):
+        with TimeLimit(STALL_SECONDS, Stalled):
             await self._send({"type": "http.response.body", "body": data, "more_body": not last})
         self.bytes_out += len(data)
         self.is_whole = last

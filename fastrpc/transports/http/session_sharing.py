@@ -21,6 +21,7 @@ workers know it, and the row is written or the store is away; all else comes a m
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 
 from fastrpc import diagnostics, tracebacks
@@ -57,31 +58,24 @@ FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications
 """Notifications that concern requests, or what is stored of the client, in other processes."""
 
 
+@dataclass(eq=False, repr=False)
 class SessionSharing:
     """The sealed sessions of one worker, of `count`. `send` sends a frame to another worker, and calls a
     function when that worker has taken it, or will not."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        loop: AbstractEventLoop,
-        number: int = 0,
-        count: int = 1,
-        send: Callable[[int, Mapped, Callable[[], object] | None], object] = lambda *frame: None,
-    ) -> None:
-        self._sessions = sessions
-        self._number = number
-        self._count = count
-        self._send = send
-        self._loop = loop
-        self._store: StoredSessions | None = None
+    sessions: Sessions
+    loop: AbstractEventLoop
+    number: int = 0
+    count: int = 1
+    send: Callable[[int, Mapped, Callable[[], object] | None], object] = lambda *frame: None
+    _store: StoredSessions | None = field(default=None, init=False)
 
     def use(self, runtime: ServedRuntime) -> None:
         """Share sessions with other hosts too, by the store of a server's runtime."""
         if self._store is None:
             from fastrpc.transports.http.stored_sessions import StoredSessions
 
-            self._store = StoredSessions(self, self._sessions, runtime, self._loop)
+            self._store = StoredSessions(self, self.sessions, runtime, self.loop)
 
     def bind(self, session: HttpSession, *, is_adopted: bool) -> None:
         """Share a session from now on, of which the other workers may know more if it `is_adopted`."""
@@ -93,7 +87,7 @@ class SessionSharing:
         if self._store is not None:
             self._store.bind(session)
         if is_adopted:
-            session.hears_until = self._loop.time() + KNOWN_SECONDS
+            session.hears_until = self.loop.time() + KNOWN_SECONDS
             if state.hears_changes and session.dispatcher.runtime.has_upstreams:
                 session.dispatcher.runtime.upstreams.connect(state.client_capabilities)
             self._send_to_all(ADOPTED, session.id, session.principal)
@@ -140,9 +134,9 @@ class SessionSharing:
         this process may not know yet what they do."""
         change = SessionChange(log_level, subscribed, unsubscribed)
         self._note(session, change)
-        session.undelivered += self._count - 1 + (self._store is not None)
+        session.undelivered += self.count - 1 + (self._store is not None)
         if session.delivery is None and session.undelivered:
-            session.delivery = self._loop.create_future()
+            session.delivery = self.loop.create_future()
 
         def taken() -> None:
             session.undelivered -= 1
@@ -156,7 +150,7 @@ class SessionSharing:
             self._store.write(session, change, taken)
 
     def _send_line(self, session: HttpSession, line: bytes) -> None:
-        owner = worker_of(session.id.encode(), self._count) or 0
+        owner = worker_of(session.id.encode(), self.count) or 0
         self._send_one(owner, LINE, session.id, session.principal, line)
 
     def _send_to_all(
@@ -167,8 +161,8 @@ class SessionSharing:
         data: Any = None,
         on_taken: Callable[[], object] | None = None,
     ) -> None:
-        for other in range(self._count):
-            if other != self._number:
+        for other in range(self.count):
+            if other != self.number:
                 self._send_one(other, what, id, principal, data, on_taken)
 
     def _send_one(
@@ -180,19 +174,19 @@ class SessionSharing:
         data: Any,
         on_taken: Callable[[], object] | None = None,
     ) -> None:
-        about = {"id": id, "principal": principal, "from": self._number}
-        self._send(to, {"type": SHARED, "what": what, **about, "data": data}, on_taken)
+        about = {"id": id, "principal": principal, "from": self.number}
+        self.send(to, {"type": SHARED, "what": what, **about, "data": data}, on_taken)
 
     # --- what other processes send ------------------------------------------------------------------------
 
     def take(self, frame: Mapped) -> None:
         """Handle what another worker has sent."""
         what, id, principal, data = frame["what"], frame["id"], frame["principal"], frame["data"]
-        session = self._sessions.find(id, principal)
+        session = self.sessions.find(id, principal)
         if what == ENDED:
-            self._sessions.refuse(id)
+            self.sessions.refuse(id)
             if session is not None:
-                self._sessions.end(session)
+                self.sessions.end(session)
             return
         if session is None and what in (STATE, LINE) and self._is_owner(id):
             session = self._adopted(id, principal)
@@ -221,7 +215,7 @@ class SessionSharing:
 
     def _adopted(self, id: str, principal: str) -> HttpSession | None:
         try:
-            session = self._sessions.adopt(id, principal, self._loop)
+            session = self.sessions.adopt(id, principal, self.loop)
         except ProtocolError as error:
             diagnostics.write("info", f"a session of another worker cannot be continued: {error}")
             return None
@@ -232,15 +226,15 @@ class SessionSharing:
     def become(self, session: HttpSession, state: CommonState) -> SessionChange:
         """Have a session in the state that is common to all processes; return what has changed here."""
         if state.ended:
-            self._sessions.refuse(session.id)
-            self._sessions.end(session)
+            self.sessions.refuse(session.id)
+            self.sessions.end(session)
             return SessionChange(None, {}, ())
         change = change_between(state_of(session.dispatcher.session), state)
         self._make(session, change)
         return change
 
     def _is_owner(self, id: str) -> bool:
-        return worker_of(id.encode(), self._count) == self._number
+        return worker_of(id.encode(), self.count) == self.number
 
     def _add(self, session: HttpSession, known: SessionChange) -> None:
         """Take what another worker has known when this one adopted a session: the client may have set the log
@@ -254,7 +248,7 @@ class SessionSharing:
         """Note what the client has unsubscribed from, while `KNOWN` may come from a worker that did not know
         that."""
         noted = session.unsubscribed
-        if self._loop.time() > session.hears_until:
+        if self.loop.time() > session.hears_until:
             noted.clear()
             return
         for uri in change.subscribed:

@@ -9,6 +9,7 @@ when it is back; then everything is read again.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -85,10 +86,8 @@ class StoredSessions:
         """Wait for a future of the store, `WAIT_SECONDS` at most."""
         done = asyncio.Event()
         self._then(future, done.set)
-        try:
+        with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(done.wait(), WAIT_SECONDS)
-        except asyncio.TimeoutError:
-            pass
 
     def _then(self, future: Future[Any], function: Callable[[], object]) -> None:
         """Call a function in the event loop when a future of the store is done."""
@@ -287,7 +286,5 @@ class _Hearer:
 
 def call_in(loop: AbstractEventLoop, function: Callable[[], object]) -> None:
     """Call a function in an event loop, unless that is closed. Thread-safe."""
-    try:
+    with suppress(RuntimeError):  # the server has been left
         loop.call_soon_threadsafe(function)
-    except RuntimeError:  # the server has been left
-        pass
