@@ -2,8 +2,8 @@
 
 ``check`` reads the file as `fastrpc serve --guard` does, with the tools of a target, and prints what each
 class of callers may call, within which budgets. ``try`` evaluates one call, and shows the values that its
-rules saw. ``why`` explains the decision about a call from its record in the audit log (`_guard_why`).
-``init`` writes an initial configuration.
+rules saw. ``why`` explains the decision about a call from its record in the audit log (`_guard_why`);
+``replay`` decides recorded calls once more (`_guard_replay`). ``init`` writes an initial configuration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ USAGE = """\
 init [FILE]
        fastrpc guard check FILE [TARGET…] [--json]
        fastrpc guard try FILE TOOL [KEY=VALUE…] [--as CLASS] [--target TARGET]… [--json]
-       fastrpc guard why ID [FILE] [--folder FOLDER] [--json]"""
+       fastrpc guard why ID [FILE] [--folder FOLDER] [--json]
+       fastrpc guard replay FILE [RECORDING] [--former FILE] [--target TARGET]… [--since TIME] [--json]"""
 EXAMPLES = """\
   fastrpc guard init                                  write guard.toml
   fastrpc guard check guard.toml                      with the tools of the toolset
@@ -37,6 +38,8 @@ EXAMPLES = """\
   fastrpc guard try guard.toml search text=x --as agent --target my_tools.py
   fastrpc guard try guard.toml order count=11 --target my_tools.py --json
   fastrpc guard why audit_01M8BQNEE9163M5P6X0000016K guard.toml
+  fastrpc guard replay changed.toml --former guard.toml --target my_tools.py --since 7d
+  fastrpc guard replay guard.toml audit.jsonl --json
 """
 ACTIONS = {
     "init": ("Write a first configuration.", ("file",)),
@@ -46,11 +49,16 @@ ACTIONS = {
         ("file", "words", "caller_class", "target", "json"),
     ),
     "why": ("Explain a call that was refused, from its record.", ("file", "words", "folder", "json")),
+    "replay": (
+        "Decide recorded calls by a configuration; exit code 1 if one would meet something else.",
+        ("file", "words", "former", "target", "since", "until", "json"),
+    ),
 }
 
 
 def main(arguments: list[str]) -> int:
-    """Run one action; return 0, or 1: it would not run at once, or no such record. Raises UsageError."""
+    """Run one action; return 0, or 1: it would not run at once, there is no such record, or a recorded call
+    would meet something else. Raises UsageError."""
     options = CommandParser("guard", USAGE, DESCRIPTION, EXAMPLES, ACTIONS)
     options.add_argument(
         "file",
@@ -64,18 +72,23 @@ def main(arguments: list[str]) -> int:
         metavar="…",
         nargs="*",
         help="for check: TARGET…, whose tools are checked; for try: TOOL KEY=VALUE…, the call; "
-        "for why: FILE, the guard's configuration",
+        "for why: FILE, the guard's configuration; for replay: RECORDING, the folder of an audit log "
+        "(that of FILE), or a file that 'fastrpc audit export' has written",
     )
     options.option("--as CLASS", "for try: the class of the caller", dest="caller_class")
-    options.option("--target TARGET…", "for try: a file or module with the tool; may be repeated")
+    options.option("--target TARGET…", "a file or module with the tools; may be repeated")
+    options.option(
+        "--former FILE", "for replay: the configuration that has decided the recorded calls (FILE)"
+    )
+    options.option(
+        "--since TIME", "for replay: only calls since then: RFC 3339, or how long ago: 90s, 30m, 2h, 7d"
+    )
+    options.option("--until TIME", "for replay: only calls before then")
     options.option("--folder FOLDER", "for why: the folder of the audit log (audit, in FASTRPC_STATE_DIR)")
     options.option("--json", "print JSON, for programs")
     chosen = options.parse(arguments)
     check_action("guard", chosen.action, ACTIONS)
-    if chosen.folder is not None and chosen.action != "why":
-        raise UsageError(f"guard {chosen.action}: --folder is for why")
-    if chosen.action != "try" and (chosen.caller_class is not None or chosen.target):
-        raise UsageError(f"guard {chosen.action}: --as and --target are for try")
+    options.check_options(chosen, "this action")
     if chosen.action == "init":
         return _init(chosen)
     if chosen.file is None:
@@ -84,6 +97,10 @@ def main(arguments: list[str]) -> int:
         from fastrpc.cli._guard_why import why
 
         return why(chosen)
+    if chosen.action == "replay":
+        from fastrpc.cli._guard_replay import replay_recorded
+
+        return replay_recorded(chosen, loaded)
     return _check(chosen) if chosen.action == "check" else _try(chosen)
 
 
@@ -101,7 +118,8 @@ def _init(chosen: Namespace) -> int:
     return 0
 
 
-def _loaded(file: str, targets: list[str]) -> tuple[Server, Policy]:
+def loaded(file: str, targets: list[str]) -> tuple[Server, Policy]:
+    """Return the server of some targets, and a file as its policy. Raises UsageError."""
     from fastrpc.cli._assemble import assemble
     from fastrpc.guard.policy.file import read
     from fastrpc.guard.serving import policy_for
@@ -131,7 +149,7 @@ def _decision(policy: Policy, caller: Caller, tool: Any) -> tuple[CallTarget, De
 
 
 def _check(chosen: Namespace) -> int:
-    server, policy = _loaded(chosen.file, chosen.words)
+    server, policy = loaded(chosen.file, chosen.words)
     config = policy.config
     classes = list(dict.fromkeys([config.user_class, config.default_class, *config.classes]))
     rows = []
@@ -172,7 +190,7 @@ def _try(chosen: Namespace) -> int:
     if not chosen.words:
         raise UsageError("guard try: name the tool")
     name, *pairs = chosen.words
-    server, policy = _loaded(chosen.file, chosen.target)
+    server, policy = loaded(chosen.file, chosen.target)
     tool = server.registries.tools.get(name)
     if tool is None:
         raise UsageError(f"no tool {name}{suggestion(name, [each.name for each in server.registries.tools])}")

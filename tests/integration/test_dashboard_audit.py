@@ -23,7 +23,7 @@ from support.http_server import HttpProcess
 from support.waiting import eventually
 
 from fastrpc import Client, ClientError
-from fastrpc.dashboard import log_jobs
+from fastrpc.dashboard import exporting, log_jobs
 from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.pages import audit as page
@@ -306,7 +306,7 @@ def test_a_search_and_an_export_of_many_records_let_other_threads_run(
 def test_an_export_has_the_lines_of_the_log_that_the_page_shows(
     visit: Visit, log: AuditLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page, "EXPORT_BYTES", 1000)
+    monkeypatch.setattr(exporting, "PART_BYTES", 1000)
     wanted = [log.append(call("wanted", number=number)) for number in range(30)]
     log.append(call("other"))
     log.close()

@@ -526,8 +526,10 @@ def test_why_explains_a_refusal_from_its_record_and_says_what_has_changed_since(
     assert "expose.tools does not have it; the nearest is order" in said
     assert "by itself" not in fastrpc(folder, "guard", "why", found["search"])
     assert "no record audit_0" in fastrpc(folder, "guard", "why", "audit_0", code=1)
-    assert "--as and --target are for try" in fastrpc(folder, "guard", "why", "audit_0", "--as", "x", code=2)
-    assert "--folder is for why" in fastrpc(folder, "guard", "check", "guard.toml", "--folder", "x", code=2)
+    said = fastrpc(folder, "guard", "why", "audit_0", "--as", "x", code=2)
+    assert "guard why: --as is not an option of this action" in said
+    said = fastrpc(folder, "guard", "check", "guard.toml", "--folder", "x", code=2)
+    assert "guard check: --folder is not an option of this action" in said
     assert "at most one file" in fastrpc(folder, "guard", "why", "audit_0", "a", "b", code=2)
 
 

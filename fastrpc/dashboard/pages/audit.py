@@ -2,8 +2,8 @@
 whole, with why it was refused; a check of the log; and its records as a file.
 
 A page reads what it shows (`fastrpc.guard.audit.reading`), at most `MOST_LINES` lines. The check runs in a
-separate process (`fastrpc.dashboard.log_jobs`). Names and values in records are chosen by callers, so every
-character of them is visible.
+separate process (`fastrpc.dashboard.log_jobs`); `fastrpc.dashboard.exporting` limits the file. Names and
+values in records are chosen by callers, so every character of them is visible.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 from time import time
 from urllib.parse import urlencode
 
-from starlette.responses import StreamingResponse
-
 from fastrpc.dashboard.access import APPROVER
+from fastrpc.dashboard.exporting import Export, ExportRuns
 from fastrpc.dashboard.log_jobs import LogJob
 from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.view import Page, PageError, PageRoute
@@ -24,8 +23,6 @@ from fastrpc.guard.explanation import explained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from starlette.responses import Response
 
     from fastrpc.dashboard.view import PageView
@@ -33,8 +30,6 @@ if TYPE_CHECKING:
 ON_A_PAGE = 50
 MOST_LINES = 50_000
 """Lines of the log that are read for a page."""
-EXPORT_BYTES = 256 * 1024
-"""The size of the parts in which an export is sent."""
 LONGEST_FILTER = 200
 LONGEST_VALUE = 120
 """Characters of a value in the list."""
@@ -97,8 +92,8 @@ class Search:
                     self.mistakes[name] = view.language.text(
                         "Write a time as 2026-04-22T10:15:23Z, or how long ago as 30m, 2h or 7d."
                     )
-        globs = {name: self.typed[name] for name in reading.FIELDS if self.typed[name]}
-        self.filter = reading.UnhurriedFilter(globs, **times)
+        self.globs = {name: self.typed[name] for name in reading.FIELDS if self.typed[name]}
+        self.filter = reading.UnhurriedFilter(self.globs, **times)
 
     @property
     def is_empty(self) -> bool:
@@ -135,20 +130,17 @@ def export(view: PageView) -> Response:
     source, search = view.log, Search(view)
     if search.mistakes:
         return records(view)
+    wanted = search.filter
+    try:
+        found = Export(source.folder, view.person, search.globs, wanted.since, wanted.until)
+    except ExportRuns:
+        raise PageError(
+            "An export of yours is being sent: wait for its end, or cancel that download.", 429
+        ) from None
+    except OSError as error:
+        raise PageError(str(error), 503) from None
     with recorded(view, "audit.export", search=search.link()):
-        found = reading.entries(source.folder, search.filter, search.filter.since)
-    name = {"content-disposition": 'attachment; filename="audit.jsonl"'}
-    return StreamingResponse(_parts(line for _, line in found), media_type="application/jsonl", headers=name)
-
-
-def _parts(lines: Iterator[bytes]) -> Iterator[bytes]:
-    part = bytearray()
-    for line in lines:
-        part += line + b"\n"
-        if len(part) >= EXPORT_BYTES:
-            yield bytes(part)
-            part.clear()
-    yield bytes(part)
+        return found
 
 
 def check(view: PageView) -> Response:

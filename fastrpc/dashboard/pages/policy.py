@@ -10,20 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 
-from fastrpc.callers import Caller
 from fastrpc.dashboard.access import ADMINISTRATOR
 from fastrpc.dashboard.recording import recorded
 from fastrpc.dashboard.view import Page, PageError, PageRoute
+from fastrpc.guard.audit.reading import UnhurriedFilter
 from fastrpc.guard.callers.tokens import CallerTokens
 from fastrpc.guard.editing import FORMER, PolicyChanged, PolicyText
-from fastrpc.guard.explanation import caller_of
 from fastrpc.guard.policy.sections import GuardConfigError
-from fastrpc.guard.replay import UNKNOWN, recorded_calls, replay
+from fastrpc.guard.replay import DAY_SECONDS, UNKNOWN, callers_among, recorded_calls, replay, since_ago
 from fastrpc.redaction import masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from starlette.responses import Response
@@ -198,24 +196,11 @@ def _replayed(view: PageView, policy: Policy, former: Policy) -> Replay | None:
     """Return what the calls of the last day would meet, None if the log has none."""
     offered = _editor(view).targets()
     targets = None if offered is None else {(each.kind, each.name): each for each in offered}
-    records = recorded_calls(former.config.audit.path)
-    found = replay(policy, former, records, _callers(view), targets)
+    day = UnhurriedFilter({}, since_ago(DAY_SECONDS))
+    records = recorded_calls(former.config.audit.path, day)
+    callers = callers_among(CallerTokens(view.sources.database()).list())
+    found = replay(policy, former, records, callers, targets)
     return found if found.calls else None
-
-
-def _callers(view: PageView) -> Callable[[dict[str, Any]], Caller]:
-    """Return what makes the caller of a record. A record has no scopes and no id of a token: those of the
-    newest token of the same caller are used."""
-    known = {each.principal: each for each in CallerTokens(view.sources.database()).list()}
-
-    def caller(record: dict[str, Any]) -> Caller:
-        token = known.get(str(record.get("actor")))
-        if token is None:
-            return caller_of(record)
-        of_class = str(record.get("class"))
-        return Caller(token.principal, of_class, owner=token.owner, scopes=token.scopes, token_id=token.id)
-
-    return caller
 
 
 PAGES = [
