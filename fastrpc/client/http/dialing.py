@@ -6,8 +6,8 @@ server on this machine is reached directly. To an https server the proxy opens a
 server it passes on requests with a whole URL. All of it has `CONNECT_SECONDS`.
 
 Kept libraries do the work here: asyncio or uvloop resolves and connects, `ssl` verifies, `urllib.request`
-reads the proxies, certifi has certificates. asyncio's `staggered_race` gives the head starts. The order of
-addresses is ours, because uvloop has no `happy_eyeballs_delay`.
+reads the proxies, certifi has certificates. The order of addresses is ours, because uvloop has no
+`happy_eyeballs_delay`, and aiohappyeyeballs would be a dependency of every installation for some 40 lines.
 The tunnel is ours, because a client of another library would own the socket.
 """
 
@@ -17,8 +17,6 @@ import asyncio
 import os
 import socket
 import sys
-from asyncio.staggered import staggered_race
-from functools import partial
 from itertools import zip_longest
 
 from fastrpc.client.http.connection import BrokenConnection, HttpConnection, Response
@@ -229,15 +227,34 @@ async def _open_socket(loop: asyncio.AbstractEventLoop, found: list[Any]) -> soc
     waiting = _in_turns(found)
     if len(waiting) == 1:
         return await _open_at(loop, waiting[0])
-    opened, _, failures = await staggered_race(
-        [partial(_open_at, loop, each) for each in waiting], HEAD_START
-    )
-    if opened is None:
-        failure = failures[-1]
-        assert failure is not None
-        raise failure
-    winner: socket.socket = opened
-    return winner
+    trying: set[asyncio.Task[socket.socket]] = set()
+    failure: BaseException | None = None
+    winner = None
+    try:
+        while waiting or trying:
+            if waiting:
+                trying.add(loop.create_task(_open_at(loop, waiting.pop(0))))
+            patience = HEAD_START if waiting else None
+            done, trying = await asyncio.wait(trying, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                failure = task.exception()
+                if failure is None and winner is None:
+                    winner = task.result()
+                elif failure is None:
+                    task.result().close()
+            if winner is not None:
+                return winner
+    finally:
+        for task in trying:
+            task.cancel()
+            task.add_done_callback(_close_late)
+    assert failure is not None
+    raise failure
+
+
+def _close_late(task: asyncio.Task[socket.socket]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
 
 
 def _in_turns(found: list[Any]) -> list[Any]:
