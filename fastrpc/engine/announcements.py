@@ -153,5 +153,6 @@ CHANGES: dict[str, Callable[..., object]] = {
     "lists_changed": Announcements.take_other_lists,
     "resource_updated": Announcements.resource_updated,
     "task_changed": Announcements.task_changed,
+    "missed": Announcements.missed,
 }
 """The changes that a process announces to the others that serve the same clients."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -71,6 +70,38 @@ def test_a_frame_that_cannot_be_handled_takes_no_other_with_it(
     assert failures == ["JSONDecodeError", "RuntimeError", "RuntimeError"]
 
 
+def test_a_worker_that_has_not_taken_announcements_hears_that_it_has_missed_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app: Any = SimpleNamespace(sessions=SimpleNamespace())
+    heard: list[tuple[Any, ...]] = []
+    asked: list[int] = []
+    monkeypatch.setattr(session_router, "MISSED_SECONDS", 0.01)
+
+    async def run() -> None:
+        first, second = (
+            session_router.SessionRouter(app, str(tmp_path), number, 2, lambda *change: heard.append(change))
+            for number in range(2)
+        )
+        await first.begin()
+        first._share(b'["changed",1]')  # the other one does not listen yet
+        while not first._owed:
+            await asyncio.sleep(0.001)
+        await second.begin()
+        second._sharing = SimpleNamespace(ask_again=asked.append)  # type: ignore[assignment]
+        while not asked:
+            await asyncio.sleep(0.001)
+        first._share(b'["changed",2]')
+        while len(heard) < 2:
+            await asyncio.sleep(0.001)
+        for router in (first, second):
+            await router.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert heard == [("missed",), ("changed", 2)]
+    assert asked == [0]
+
+
 def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -112,7 +143,7 @@ def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: py
     monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
     monkeypatch.setattr(session_router, "MOST_UNSENT", 2000)
     app: Any = None
-    taken: list[str] = []
+    taken: list[tuple[str, bool]] = []
 
     async def run() -> None:
         router = session_router.SessionRouter(app, "", 0, 2, lambda: None)
@@ -125,13 +156,15 @@ def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: py
         for what in ("message", "message", "state", "ended", "line", "known", "message"):
             data = b"x" * 5000 if what == "message" else b""
             frame = {"type": session_router.SHARED, "what": what, "data": data}
-            router._send_later(1, frame, partial(taken.append, what))
+            router._send_later(1, frame, lambda is_taken, what=what: taken.append((what, is_taken)))
         router._share(b"[]")
         waiting = {queue: len(frames) for queue, frames in router._unsent.items()}
         assert waiting == {(1, True): 1, (1, False): 5}
         reading.set()
         await asyncio.gather(*router._tasks)
-        assert sorted(taken) == ["ended", "known", "line", "message", "message", "message", "state"]
+        messages = [("message", False), ("message", False), ("message", True)]
+        others = [(what, True) for what in ("ended", "known", "line", "state")]
+        assert sorted(taken) == sorted([*messages, *others])
 
     asyncio.run(asyncio.wait_for(run(), 60))
     assert lines == ["worker 1 takes messages of clients too slowly: some are dropped"]

@@ -6,7 +6,8 @@ folder with mode 0700, as frames: the scope and the events of ASGI, in MessagePa
 checks it, as if it had arrived there. Requests of 2026-07-28 need no session and are never forwarded. Of a
 sealed session only the stream that a client opens by GET is. Over the same sockets a worker sends to the
 others, in order, its announcements (`fastrpc.engine.announcements`), of which they notify their clients, and
-what concerns sealed sessions (`session_sharing`).
+what concerns sealed sessions (`session_sharing`). If a worker has not taken some of that, it notifies its
+clients of everything as changed, and asks again what is known of its sessions, as soon as it takes frames.
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Frame = tuple[bytes, Callable[[], object] | None]
+    Frame = tuple[bytes, Callable[[bool], object] | None]
     Queue = tuple[int, bool]  # to a worker: what clients have posted, which may be long, or all else
 
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.request import HttpRequest
 
+MISSED = "fastrpc.missed"
+"""The type of a frame after others, announcements or what concerns sessions, that were dropped."""
 ANNOUNCED = "fastrpc.announced"
 """The type of a frame with an announcement."""
 FORWARDED = (
@@ -59,8 +62,10 @@ FORWARDED = (
 MOST_UNREAD = 1024 * 1024
 """Bytes that are read from another worker before they are used."""
 SHARE_SECONDS = 2.0
-"""How long another worker may take to read announcements, in seconds. Behind it they are dropped, and the
+"""How long another worker may take to read announcements, in seconds. After it they are dropped, and the
 log says so."""
+MISSED_SECONDS = 1.0
+"""How long after that it is told so, and again until it takes that: its clients may have missed changes."""
 MOST_UNSENT = 16 * 1024 * 1024
 """Bytes that wait for another worker meanwhile: of what clients have posted, and of all else."""
 CLOSE_SECONDS = 1.0
@@ -83,9 +88,11 @@ class SessionRouter:
         self._on_announcement = on_announcement
         self._unsent: dict[Queue, list[Frame]] = {}  # those that have a task
         self._unsent_bytes: dict[Queue, int] = {}
+        self._owed: set[int] = set()  # workers to which something was dropped
         self._log = diagnostics.Once("info")
         self._tasks: set[asyncio.Task[None]] = set()
         self._forwarded = 0
+        self._is_closed = False
         self._server: asyncio.AbstractServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sharing: SessionSharing | None = None
@@ -177,6 +184,7 @@ class SessionRouter:
 
     async def close(self) -> None:
         """Stop listening, and let requests that are being answered end within `CLOSE_SECONDS`."""
+        self._is_closed = True
         if self._server is not None:
             self._server.close()
         if self._tasks:
@@ -190,7 +198,7 @@ class SessionRouter:
         self._tasks.add(task)
         try:
             frame = await _frame(reader)
-            if frame["type"] in (ANNOUNCED, SHARED):
+            if frame["type"] in (ANNOUNCED, SHARED, MISSED):
                 await self._take_frames(frame, reader)
             else:
                 body = _Body(reader)
@@ -216,16 +224,19 @@ class SessionRouter:
             if other != self._number:
                 self._send_later(other, {"type": ANNOUNCED, "announcement": announcement})
 
-    def _send_later(self, other: int, message: Mapped, on_taken: Callable[[], object] | None = None) -> None:
+    def _send_later(
+        self, other: int, message: Mapped, on_taken: Callable[[bool], object] | None = None
+    ) -> None:
         """Send a frame to another worker, after those of its queue that it has not taken yet. `on_taken` is
-        called later, when it has been taken or dropped."""
+        called later: with True when it has been taken, with False when it has been dropped."""
         data = _encoded(message)
         queue = other, message.get("what") == MESSAGE
         unsent = self._unsent_bytes.get(queue, 0)
         if unsent and unsent + len(data) > MOST_UNSENT:
             self._log.write(f"worker {other} takes {_name_of(queue)} too slowly: some are dropped")
+            self._dropped(queue)
             if on_taken is not None:
-                asyncio.get_running_loop().call_soon(on_taken)
+                asyncio.get_running_loop().call_soon(on_taken, False)
             return
         self._unsent_bytes[queue] = unsent + len(data)
         if queue in self._unsent:
@@ -241,15 +252,31 @@ class SessionRouter:
         other = queue[0]
         while frames := self._unsent[queue]:
             self._unsent[queue], self._unsent_bytes[queue] = [], 0
+            are_taken = False
             try:
                 await asyncio.wait_for(self._send_all(other, [data for data, _ in frames]), SHARE_SECONDS)
+                are_taken = True
             except (OSError, asyncio.TimeoutError) as error:
                 what = f"{len(frames)} {_name_of(queue)}"
                 diagnostics.write("info", f"worker {other} did not take {what}: {type(error).__name__}")
+                self._dropped(queue)
             for _, on_taken in frames:
                 if on_taken is not None:
-                    on_taken()
+                    on_taken(are_taken)
         del self._unsent[queue]
+
+    def _dropped(self, queue: Queue) -> None:
+        """Something was dropped: have that worker's clients notified of everything as changed, once it takes
+        frames again. What clients have posted cannot be made good."""
+        other, is_posted = queue
+        if not is_posted and other not in self._owed:
+            self._owed.add(other)
+            asyncio.get_running_loop().call_later(MISSED_SECONDS, self._send_missed, other)
+
+    def _send_missed(self, other: int) -> None:
+        self._owed.discard(other)
+        if not self._is_closed:
+            self._send_later(other, {"type": MISSED, "from": self._number})
 
     async def _send_all(self, other: int, frames: list[bytes]) -> None:
         reader, writer = await asyncio.open_unix_connection(self._address(other))
@@ -272,6 +299,10 @@ class SessionRouter:
     def _take_one(self, frame: Mapped) -> None:
         if frame["type"] == ANNOUNCED:
             self._on_announcement(*json.loads(frame["announcement"]))
+        elif frame["type"] == MISSED:
+            self._on_announcement("missed")
+            if self._sharing is not None:
+                self._sharing.ask_again(frame["from"])
         elif self._sharing is not None:
             self._sharing.take(frame)
 

@@ -185,11 +185,11 @@ class StoredSessions:
 
     # --- what other processes have written ----------------------------------------------------------------
 
-    def refresh(self, session: HttpSession) -> None:
-        """Read what the store has of a session."""
-        self.read_again(session.id[:NONCE])
+    def refresh(self, session: HttpSession, on_read: Callable[[], object]) -> None:
+        """Read what the store has of a session; `on_read` is called then, or when that is not known."""
+        self.read_again(session.id[:NONCE], on_read)
 
-    def read_again(self, nonce: str) -> None:
+    def read_again(self, nonce: str, on_read: Callable[[], object] = lambda: None) -> None:
         """Read what the store has of a session, if it is here."""
         if self._session(nonce) is not None:
             reading: Future[CommonState] = self._store.read_session(nonce)
@@ -197,6 +197,7 @@ class StoredSessions:
             def read() -> None:
                 if reading.exception() is None:
                     self._take_state(nonce, reading.result())
+                on_read()
 
             self._then(reading, read)
 
