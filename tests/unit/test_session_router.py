@@ -138,6 +138,41 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
     assert lines == [f"worker {other} takes announcements too slowly: some are dropped" for other in (1, 2)]
 
 
+def test_what_one_principal_has_other_workers_told_drops_nothing_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(diagnostics, "write", lambda at, text: None)
+    monkeypatch.setattr(session_router, "MOST_UNSENT", 4000)
+    monkeypatch.setattr(session_router, "MOST_OF_ONE", 2000)
+    app: Any = None
+    taken: list[tuple[str, bool]] = []
+
+    async def run() -> None:
+        router = session_router.SessionRouter(app, "", 0, 2, lambda: None)
+        reading = asyncio.Event()
+
+        async def send(other: int, frames: list[bytes]) -> None:
+            await reading.wait()
+
+        monkeypatch.setattr(router, "_send_all", send)
+        for principal in ("alice",) * 5 + ("bob", ""):
+            frame = {
+                "type": session_router.SHARED,
+                "what": "state",
+                "principal": principal,
+                "data": b"x" * 800,
+            }
+            router._send_later(1, frame, lambda is_taken, of=principal: taken.append((of, is_taken)))
+        router._share(b"x" * 3900)
+        assert len(router._unsent[1, False]) == 5
+        reading.set()
+        await asyncio.gather(*router._tasks)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    alice = [("alice", False)] * 3 + [("alice", True)] * 2
+    assert sorted(taken) == sorted([*alice, ("bob", True), ("", True)])
+
+
 def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
@@ -155,7 +190,7 @@ def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: py
         monkeypatch.setattr(router, "_send_all", send)
         for what in ("message", "message", "state", "ended", "line", "known", "message"):
             data = b"x" * 5000 if what == "message" else b""
-            frame = {"type": session_router.SHARED, "what": what, "data": data}
+            frame = {"type": session_router.SHARED, "what": what, "principal": "alice", "data": data}
             router._send_later(1, frame, lambda is_taken, what=what: taken.append((what, is_taken)))
         router._share(b"[]")
         waiting = {queue: len(frames) for queue, frames in router._unsent.items()}

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Frame = tuple[bytes, Callable[[bool], object] | None]
+    Of = tuple[str, str | None]  # the type of frames, and the principal, or None for all of that type
     Queue = tuple[int, bool]  # to a worker: what clients have posted, which may be long, or all else
 
     from fastrpc.transports.http.app import HttpApp
@@ -67,7 +68,10 @@ log says so."""
 MISSED_SECONDS = 1.0
 """How long after that it is told so, and again until it takes that: its clients may have missed changes."""
 MOST_UNSENT = 16 * 1024 * 1024
-"""Bytes that wait for another worker meanwhile: of what clients have posted, and of all else."""
+"""Bytes that wait for another worker meanwhile: of announcements, and in each of the two queues of what
+concerns sessions."""
+MOST_OF_ONE = 4 * 1024 * 1024
+"""The part of the latter that concerns the sessions of one principal: others are not dropped for it."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 
@@ -87,7 +91,7 @@ class SessionRouter:
         self._count = count
         self._on_announcement = on_announcement
         self._unsent: dict[Queue, list[Frame]] = {}  # those that have a task
-        self._unsent_bytes: dict[Queue, int] = {}
+        self._unsent_bytes: dict[Queue, dict[Of, int]] = {}
         self._owed: set[int] = set()  # workers to which something was dropped
         self._log = diagnostics.Once("info")
         self._tasks: set[asyncio.Task[None]] = set()
@@ -231,14 +235,12 @@ class SessionRouter:
         called later: with True when it has been taken, with False when it has been dropped."""
         data = _encoded(message)
         queue = other, message.get("what") == MESSAGE
-        unsent = self._unsent_bytes.get(queue, 0)
-        if unsent and unsent + len(data) > MOST_UNSENT:
+        if not self._fits(queue, message, len(data)):
             self._log.write(f"worker {other} takes {_name_of(queue)} too slowly: some are dropped")
             self._dropped(queue)
             if on_taken is not None:
                 asyncio.get_running_loop().call_soon(on_taken, False)
             return
-        self._unsent_bytes[queue] = unsent + len(data)
         if queue in self._unsent:
             self._unsent[queue].append((data, on_taken))
         else:
@@ -251,7 +253,7 @@ class SessionRouter:
         """Send the frames of a queue, one connection after the other, to keep their order."""
         other = queue[0]
         while frames := self._unsent[queue]:
-            self._unsent[queue], self._unsent_bytes[queue] = [], 0
+            self._unsent[queue], self._unsent_bytes[queue] = [], {}
             are_taken = False
             try:
                 await asyncio.wait_for(self._send_all(other, [data for data, _ in frames]), SHARE_SECONDS)
@@ -264,6 +266,21 @@ class SessionRouter:
                 if on_taken is not None:
                     on_taken(are_taken)
         del self._unsent[queue]
+
+    def _fits(self, queue: Queue, message: Mapped, size: int) -> bool:
+        """Count the bytes of a frame, if there is room for it in its queue: one always fits."""
+        unsent = self._unsent_bytes.setdefault(queue, {})
+        kind = message["type"]
+        bounds: dict[Of, int] = {(kind, None): MOST_UNSENT}
+        if kind == SHARED:
+            bounds[kind, message["principal"]] = MOST_OF_ONE
+        for of, most in bounds.items():
+            before = unsent.get(of, 0)
+            if before and before + size > most:
+                return False
+        for of in bounds:
+            unsent[of] = unsent.get(of, 0) + size
+        return True
 
     def _dropped(self, queue: Queue) -> None:
         """Something was dropped: have that worker's clients notified of everything as changed, once it takes

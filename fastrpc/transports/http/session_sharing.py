@@ -28,7 +28,7 @@ from functools import partial
 
 from fastrpc import diagnostics, tracebacks
 from fastrpc._core.message import Message
-from fastrpc.errors import FAILURES, ProtocolError
+from fastrpc.errors import FAILURES, Overloaded, ProtocolError
 from fastrpc.protocol.session_changes import (
     CommonState,
     SessionChange,
@@ -56,6 +56,9 @@ KNOWN_SECONDS = 10.0
 """How long after it has adopted a session a worker expects `KNOWN`: it comes much sooner, or never."""
 STORE = -1
 """The place of the store among the workers that have not sent what they know yet."""
+MOST_UNDELIVERED = 1024 * 1024
+"""Bytes of what the clients of one principal have set and other processes have not taken yet. One change is
+always taken."""
 MOST_NOTED = 1000
 """URIs that the client of one session has unsubscribed from meanwhile."""
 FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications/roots/list_changed")
@@ -80,6 +83,8 @@ class SessionSharing:
         self._send = send
         self._loop = loop
         self._store: StoredSessions | None = None
+        self._undelivered: dict[str, int] = {}
+        """The bytes of changes, of each principal, that other processes have not taken yet."""
 
     def use(self, runtime: ServedRuntime) -> None:
         """Share sessions with other hosts too, by the store of a server's runtime."""
@@ -163,14 +168,23 @@ class SessionSharing:
         unsubscribed: tuple[str, ...],
     ) -> None:
         """The client has set the state of a session here. All others hear of it even if it is nothing new:
-        this process may not know yet what they do."""
+        this process may not know yet what they do. Raises Overloaded if they have not taken too much else of
+        this principal."""
         change = SessionChange(log_level, subscribed, unsubscribed)
+        size = self._count_undelivered(session, change)
         self._note(session, change)
-        session.undelivered += self._count - 1 + (self._store is not None)
+        waiting = self._count - 1 + (self._store is not None)
+        session.undelivered += waiting
+        if not waiting:
+            self._delivered(session.principal, size)
         if session.delivery is None and session.undelivered:
             session.delivery = self._loop.create_future()
 
         def taken(is_taken: bool = True) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                self._delivered(session.principal, size)
             session.undelivered -= 1
             if not session.undelivered:
                 delivery, session.delivery = session.delivery, None
@@ -180,6 +194,26 @@ class SessionSharing:
         self._send_to_all(STATE, session.id, session.principal, change, taken)
         if self._store is not None:
             self._store.write(session, change, taken)
+
+    def _count_undelivered(self, session: HttpSession, change: SessionChange) -> int:
+        """Count the size of a change that other processes have to take, and return it. Raises Overloaded."""
+        unsaved, before = session.unsaved, self._undelivered.get(session.principal, 0)
+        size = len(session.id) + change.size
+        if before and before + size > MOST_UNDELIVERED:
+            raise Overloaded(
+                "Server busy: what this client has set before is still on its way to all workers"
+            )
+        if unsaved is not None and unsaved.size + size > MOST_UNDELIVERED:
+            raise Overloaded("Server busy: what this client has set before cannot be stored yet")
+        self._undelivered[session.principal] = before + size
+        return size
+
+    def _delivered(self, principal: str, size: int) -> None:
+        left = self._undelivered.get(principal, 0) - size
+        if left > 0:
+            self._undelivered[principal] = left
+        else:
+            self._undelivered.pop(principal, None)
 
     def _send_line(self, session: HttpSession, line: bytes) -> None:
         owner = worker_of(session.id.encode(), self._count) or 0

@@ -39,7 +39,8 @@ RAISED_EVERYWHERE = (
     "notifications/resources/list_changed",
     "notifications/prompts/list_changed",
 )
-"""Notifications of which each host notifies its clients by itself."""
+"""Notifications of which each host notifies its clients by itself. So it does of what an upstream server at a
+URL sends to each of them (`SessionState.is_heard_elsewhere`)."""
 
 
 class StoredSessions:
@@ -154,7 +155,7 @@ class StoredSessions:
         """Handle a message that belongs to no request while no client reads the standalone stream here."""
         message = Message()
         message.read(line)
-        if message.method in RAISED_EVERYWHERE:
+        if message.method in RAISED_EVERYWHERE or session.dispatcher.session.is_heard_elsewhere:
             if not session.missed:  # else the client hears of all when it listens here again
                 session.standalone.put(line)
             return
