@@ -282,22 +282,15 @@ class Guard:
         counted, a coroutine that counts it if a rate has to be leased first. Both raise RateExceeded, the
         coroutine RateUnavailable, too."""
         entry = self.entry(principal)
-        limits = self._limits(entry, self._decision_for(entry.caller_class, CallTarget("request", "", None)))
+        decision = self._decision_for(entry.caller_class, CallTarget("request", "", None))
+        limits = _limits_of(self, entry, decision)
         _, wait = _take(limits)
         if wait == LEASE:
-            return self._count_leased(limits, version)
+            assert self.leasing is not None
+            return _count_leased(self.leasing, limits, version)
         if wait:
             raise _rate_exceeded(version, wait)
         return None
-
-    async def _count_leased(self, limits: tuple[RateLimit, ...], version: str) -> None:
-        assert self.leasing is not None
-        try:
-            _, wait = await _take_leased(self.leasing, limits)
-        except CannotCount as error:
-            raise _rate_unavailable(version, error) from None
-        if wait:
-            raise _rate_exceeded(version, wait)
 
     # --- budgets ------------------------------------------------------------------------------------------
 
@@ -436,7 +429,7 @@ class Guard:
 
     def _decision(self, entry: CallerEntry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, CallTarget.of_call(call))
-        limits = self._limits(entry, decision)
+        limits = _limits_of(self, entry, decision)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
             reserve = None
@@ -453,10 +446,6 @@ class Guard:
                 if self._entries.get(call.principal) is not entry:  # another thread has called `forget`
                     self._gate.close_to(call.principal)
         return decision, limits
-
-    def _limits(self, entry: CallerEntry, decision: Decision) -> tuple[RateLimit, ...]:
-        limit_of = _own_limit if self.leasing is None else partial(_leased_limit, self.leasing)
-        return tuple(limit_of(self.rates, entry.caller, about, rate) for about, rate in decision.rates)
 
     def _decision_for(self, caller_class: CallerClass, target: CallTarget) -> Decision:
         return self.policy.decision(caller_class.caller, caller_class.key, target)
@@ -563,6 +552,22 @@ async def _take_leased(leasing: Leasing, limits: tuple[RateLimit, ...]) -> tuple
             return at, int((share.room_at - now) * 1e9)
         await leasing.lease([(share, 1)])
     raise CannotCount("other calls use what is leased")
+
+
+async def _count_leased(leasing: Leasing, limits: tuple[RateLimit, ...], version: str) -> None:
+    """Count a request that is not a call, once enough is leased. Raises RateExceeded, RateUnavailable."""
+    try:
+        _, wait = await _take_leased(leasing, limits)
+    except CannotCount as error:
+        raise _rate_unavailable(version, error) from None
+    if wait:
+        raise _rate_exceeded(version, wait)
+
+
+def _limits_of(guard: Guard, entry: CallerEntry, decision: Decision) -> tuple[RateLimit, ...]:
+    """Return what the requests of a caller take from, for the rates of a decision."""
+    limit_of = _own_limit if guard.leasing is None else partial(_leased_limit, guard.leasing)
+    return tuple(limit_of(guard.rates, entry.caller, about, rate) for about, rate in decision.rates)
 
 
 def _own_limit(rates: RateTable, caller: Caller, tool: str, rate: Rate) -> RateLimit:
