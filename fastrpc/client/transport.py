@@ -23,6 +23,9 @@ class ConnectionTransport:
     """The server's name in messages."""
     answering: PendingRequest | None = None
     """While a message is received: the request on whose stream it arrived; None if it is unknown."""
+    has_request_streams = False
+    """Whether what a server sends for a request arrives on a stream of that request, if the server follows
+    MCP (Streamable HTTP): all else belongs to no request."""
     still_answers = False
     """Whether requests in flight may still be answered after the connection has been lost."""
     on_gap: Callable[[], object] | None = None

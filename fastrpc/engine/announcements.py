@@ -144,8 +144,19 @@ class Announcements:
         ready = [each for each, session in sessions if session.state == READY and session.lasting]
         if len({each.principal for each in ready}) == 1:
             for dispatcher in ready:
-                if dispatcher.session.hears_changes or not is_heard_by_all:
+                if not is_heard_by_all:
                     dispatcher.outbound.post(partial(dispatcher.outbound.notify, method, params))
+                elif dispatcher.session.hears_changes:
+                    dispatcher.outbound.post(partial(_notify_here, dispatcher, method, params))
+
+
+def _notify_here(dispatcher: NotifiedDispatcher, method: str, params: dict[str, Any]) -> None:
+    """Notify a client that hears of the same from each process by which it listens."""
+    dispatcher.session.is_heard_elsewhere = True
+    try:
+        dispatcher.outbound.notify(method, params)
+    finally:
+        dispatcher.session.is_heard_elsewhere = False
 
 
 CHANGES: dict[str, Callable[..., object]] = {

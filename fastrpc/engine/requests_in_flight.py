@@ -135,3 +135,22 @@ class RequestsInFlight:
             self.batches.pop().abandon()
         for key in list(self.in_flight):
             self.cancel(key)
+
+
+class DeferredRequest:
+    """A request that a dispatcher serves later, when `resume` is called, in place of its call."""
+
+    def __init__(self, dispatcher: Any, request: Any) -> None:
+        self.dispatcher = dispatcher
+        self.request = request
+        self.over = False
+
+    def cancel(self, said: dict[str, Any] | None = None) -> None:
+        self.over = True
+        self.request.call = None
+        self.dispatcher.responses.call_dropped(self)
+
+    def resume(self) -> None:
+        if not self.over:
+            self.over = True
+            self.dispatcher.resume(self.request)

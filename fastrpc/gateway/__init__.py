@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from time import time
 
 from fastrpc import diagnostics
+from fastrpc.engine.requests_in_flight import DeferredRequest
 from fastrpc.errors import FastrpcError, InternalError
 from fastrpc.gateway.catalogue import GatewayCatalogue
 from fastrpc.gateway.member import CLIENT_NAME, DENIED, INVALID, GatewayMember, member_of
 from fastrpc.gateway.names import prefix_of
 from fastrpc.gateway.rules import Rules
-from fastrpc.proxy import DeferredRequest, UpstreamServer
+from fastrpc.proxy import UpstreamServer
 from fastrpc.version import __version__
 
 TYPE_CHECKING = False

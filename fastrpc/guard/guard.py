@@ -13,7 +13,7 @@ what they hide does not exist for the class.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -275,14 +275,20 @@ class Guard:
             fields["approval"] = approval
         call.decided = {**(call.decided or {}), self: fields}
 
-    def count_request(self, principal: str, version: str) -> None:
-        """Count a request that is not a call against its caller's rate. Raises RateExceeded. If servers share
-        rates, they count these requests separately: such a request does not wait for a lease."""
+    def count_request(self, principal: str, version: str) -> Coroutine[Any, Any, None] | None:
+        """Count a request that is not a call against its caller's rate, as a call. Return None if it is
+        counted, a coroutine that counts it if a rate has to be leased first. Both raise RateExceeded, the
+        coroutine RateUnavailable, too."""
         entry = self.entry(principal)
-        for about, rate in self._decision_for(entry.caller_class, CallTarget("request", "", None)).rates:
-            wait = _own_limit(self.rates, entry.caller, about, rate).take()
-            if wait:
-                raise _rate_exceeded(version, wait)
+        decision = self._decision_for(entry.caller_class, CallTarget("request", "", None))
+        limits = _limits_of(self, entry, decision)
+        _, wait = _take(limits)
+        if wait == LEASE:
+            assert self.leasing is not None
+            return _count_leased(self.leasing, limits, version)
+        if wait:
+            raise _rate_exceeded(version, wait)
+        return None
 
     # --- budgets ------------------------------------------------------------------------------------------
 
@@ -316,10 +322,7 @@ class Guard:
             assert self.leasing is not None
             at, wait = await _take_leased(self.leasing, limits)
         except CannotCount as error:
-            words = f"The rate cannot be counted: {error}"
-            unavailable = RateUnavailable(
-                words, call.context.protocol_version, retry_after_seconds=RETRY_SECONDS
-            )
+            unavailable = _rate_unavailable(call.context.protocol_version, error)
             raise self._refused(call, entry, decision.verdict, unavailable) from None
         except BaseException:  # it is cancelled
             _expect("cancelled", call, entry)
@@ -424,8 +427,7 @@ class Guard:
 
     def _decision(self, entry: CallerEntry, call: CallInfo) -> tuple[Decision, tuple[RateLimit, ...]]:
         decision = self._decision_for(entry.caller_class, CallTarget.of_call(call))
-        limit_of = _own_limit if self.leasing is None else partial(_leased_limit, self.leasing)
-        limits = tuple(limit_of(self.rates, entry.caller, about, rate) for about, rate in decision.rates)
+        limits = _limits_of(self, entry, decision)
         if call.kind == "tool":
             entry.decisions[call.name] = decision, limits
             reserve = None
@@ -550,6 +552,22 @@ async def _take_leased(leasing: Leasing, limits: tuple[RateLimit, ...]) -> tuple
     raise CannotCount("other calls use what is leased")
 
 
+async def _count_leased(leasing: Leasing, limits: tuple[RateLimit, ...], version: str) -> None:
+    """Count a request that is not a call, once enough is leased. Raises RateExceeded, RateUnavailable."""
+    try:
+        _, wait = await _take_leased(leasing, limits)
+    except CannotCount as error:
+        raise _rate_unavailable(version, error) from None
+    if wait:
+        raise _rate_exceeded(version, wait)
+
+
+def _limits_of(guard: Guard, entry: CallerEntry, decision: Decision) -> tuple[RateLimit, ...]:
+    """Return what the requests of a caller take from, for the rates of a decision."""
+    limit_of = _own_limit if guard.leasing is None else partial(_leased_limit, guard.leasing)
+    return tuple(limit_of(guard.rates, entry.caller, about, rate) for about, rate in decision.rates)
+
+
 def _own_limit(rates: RateTable, caller: Caller, tool: str, rate: Rate) -> RateLimit:
     name = f"{caller.counted_as}\0{tool}\0{rate.text}"
     return rates.limit(name, rate.seconds * 1_000_000_000, rate.count)
@@ -588,6 +606,11 @@ def _too_often(call: CallInfo, decision: Decision, at: int, wait_ns: int) -> Rat
 def _rate_exceeded(version: str, wait_ns: int) -> RateExceeded:
     seconds = max(1, -(-wait_ns // 1_000_000_000))
     return RateExceeded(f"Rate limit exceeded; retry in {seconds} s", version, retry_after_seconds=seconds)
+
+
+def _rate_unavailable(version: str, error: CannotCount) -> RateUnavailable:
+    words = f"The rate cannot be counted: {error}"
+    return RateUnavailable(words, version, retry_after_seconds=RETRY_SECONDS)
 
 
 def _uncounted(call: CallInfo, error: OverBudget | CannotCount) -> BaseException:

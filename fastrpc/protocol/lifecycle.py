@@ -7,7 +7,14 @@ version and capabilities in ``params._meta``, and is checked against these alone
 
 from __future__ import annotations
 
-from fastrpc.errors import InvalidParams, InvalidRequest, Overloaded, UnsupportedProtocolVersion, excerpt
+from fastrpc.errors import (
+    InvalidParams,
+    InvalidRequest,
+    Overloaded,
+    ProtocolError,
+    UnsupportedProtocolVersion,
+    excerpt,
+)
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -50,6 +57,7 @@ class SessionState:
         "client_requests",
         "first_request_id",
         "hears_changes",
+        "is_heard_elsewhere",
         "lasting",
         "log_level",
         "offered",
@@ -78,9 +86,12 @@ class SessionState:
         self.hears_changes = True
         """Whether this process notifies the client of changes of which all processes hear, and watches what
         it has subscribed to: no other one does."""
+        self.is_heard_elsewhere = False
+        """Whether each process that notifies the client of changes sends it what is being sent now."""
         self.on_change: Callable[[str | None, dict[str, str], tuple[str, ...]], object] | None = None
         """Called with what the client has set, be it new here or not (`SessionChange`): the log level, URIs
-        that it has subscribed to, and those that it has unsubscribed from."""
+        that it has subscribed to, and those that it has unsubscribed from. It is called before the change is
+        made here, and raises Overloaded if other processes cannot be told now."""
         self.offered: dict[str, Any] = {}
         """The capabilities that the server has declared to the client."""
         self.log_level: str | None = None
@@ -137,21 +148,29 @@ class SessionState:
         receive notifications.
         """
         self.check_lasting("resources/subscribe")
-        if uri not in self.subscriptions:
-            asked = uri if asked is None else asked
-            self._keep(bytes_of_subscription(uri, asked), "subscriptions")
-            self.subscriptions[uri] = asked
-        self._changed(None, {uri: self.subscriptions[uri]}, ())
+        if uri in self.subscriptions:
+            self._changed(None, {uri: self.subscriptions[uri]}, ())
+            return
+        asked = uri if asked is None else asked
+        size = bytes_of_subscription(uri, asked)
+        self._keep(size, "subscriptions")
+        try:
+            self._changed(None, {uri: asked}, ())
+        except ProtocolError:
+            self.quota.release(size)
+            raise
+        self.subscriptions[uri] = asked
 
     def unsubscribe(self, uri: str) -> None:
+        """Forget a subscription, if there is one. Raises Overloaded."""
+        self._changed(None, {}, (uri,))
         if uri in self.subscriptions:
             self.quota.release(bytes_of_subscription(uri, self.subscriptions.pop(uri)))
-        self._changed(None, {}, (uri,))
 
     def set_log_level(self, level: str | None) -> None:
-        """Handle `logging/setLevel`."""
-        self.log_level = level
+        """Handle `logging/setLevel`. Raises Overloaded."""
         self._changed(level, {}, ())
+        self.log_level = level
 
     def _changed(
         self, log_level: str | None, subscribed: dict[str, str], unsubscribed: tuple[str, ...]

@@ -36,6 +36,12 @@ class SessionChange(NamedTuple):
     def is_empty(self) -> bool:
         return self.log_level is None and not self.subscribed and not self.unsubscribed
 
+    @property
+    def size(self) -> int:
+        """The length of its texts, in characters."""
+        subscribed = sum(len(uri) + len(asked) for uri, asked in self.subscribed.items())
+        return subscribed + sum(map(len, self.unsubscribed))
+
     def followed_by(self, later: SessionChange) -> SessionChange:
         """Return both changes as one."""
         subscribed = {uri: asked for uri, asked in self.subscribed.items() if uri not in later.unsubscribed}

@@ -25,6 +25,7 @@ from time import monotonic, time
 
 from fastrpc import diagnostics
 from fastrpc._core.forwarding import UpstreamRoute
+from fastrpc.engine.requests_in_flight import DeferredRequest
 from fastrpc.errors import FastrpcError, HeaderMismatch, InternalError, ToolError
 from fastrpc.mounting import places_of
 from fastrpc.proxy.entries import contents_of, tool_result_of
@@ -93,25 +94,6 @@ INTRODUCTIONS = ("initialize", "server/discover")
 
 PASSED = ("elicitation", "sampling")
 """Client capabilities that the proxy declares to the upstream when its own client has declared them."""
-
-
-class DeferredRequest:
-    """A request that waits until the upstream's features are known, in place of its call."""
-
-    def __init__(self, dispatcher: Dispatcher, request: Request) -> None:
-        self.dispatcher = dispatcher
-        self.request = request
-        self.over = False
-
-    def cancel(self, said: dict[str, Any] | None = None) -> None:
-        self.over = True
-        self.request.call = None
-        self.dispatcher.responses.call_dropped(self)  # type: ignore[arg-type]
-
-    def resume(self) -> None:
-        if not self.over:
-            self.over = True
-            self.dispatcher.resume(self.request)
 
 
 def proxy_of(make: Any, where: Iterable[str] | str, options: dict[str, Any]) -> tuple[Any, UpstreamServer]:

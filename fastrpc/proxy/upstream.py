@@ -80,7 +80,9 @@ HANDSHAKE_SECONDS = 3600.0
 FROM_CLIENT = ("elicitation", "sampling", "roots")
 LISTS = ("tools", "prompts", "resources")
 OF_CALLS = ("notifications/message", ELICITED)
-"""Notifications that belong to a call, though they do not say to which. Those that MCP does not know may."""
+"""Notifications that belong to a call, though they do not say to which. Those that MCP does not know may,
+unless the transport has a stream for each call, and they arrive on none of these: then all processes with a
+connection to the server hear them."""
 
 
 class UpstreamClient:
@@ -319,7 +321,8 @@ class UpstreamClient:
         call = None
         if method in OF_CALLS or method not in OWN_NOTIFICATIONS:
             of = self.transport.answering
-            call = (None if of is None else self._call_of(of)) or self._latest_call()
+            if of is not None or method in OF_CALLS or not self.transport.has_request_streams:
+                call = (None if of is None else self._call_of(of)) or self._latest_call()
         self.owner.on_notification(method, params, None if call is None else call.context)
 
     def _withdraw(self, params: dict[str, Any]) -> None:

@@ -25,6 +25,8 @@ from fastrpc.guard.budgets.ledger import Ledger
 from fastrpc.guard.leases import leasing as leasing_module
 from fastrpc.guard.leases.leasing import Leasing
 from fastrpc.guard.leases.store import Change, LimitStore, settled
+from fastrpc.guard.requests import EveryRequest
+from fastrpc.protocol.versions import LATEST_SESSION_VERSION, STATELESS
 from fastrpc.storage import DatabaseUnavailable
 from fastrpc.storage.database import Database
 from fastrpc.testing import Client
@@ -32,6 +34,13 @@ from fastrpc.testing import Client
 pytest_plugins = ["support.postgres"]
 
 HOUR_NS = 3600 * 10**9
+TOO_OFTEN = 429, -32004
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    ("tools/list", {}),
+    ("tools/call", {"name": "search", "arguments": {}}),
+    ("tools/call", {"name": "nothing", "arguments": {}}),
+    ("resources/list", {}),
+]
 
 
 # --- a lease of a rate --------------------------------------------------------------------------------------
@@ -149,6 +158,29 @@ class Host:
         self.app, self.guard = guarded(folder, policy, app, ledger=self.ledger, leasing=self.leasing)
         self.app.observe(self.ledger)
 
+    def count_all(self) -> None:
+        """Count requests that are no calls, too."""
+        self.app.runtime.counter = EveryRequest(self.guard, None)
+
+    async def allowed(self, count: int, at_once: int, version: str) -> list[bool]:
+        """Make so many requests by different methods; return whether each was allowed. The first one is the
+        handshake of the client."""
+
+        async def one(client: Client, number: int) -> bool:
+            method, params = REQUESTS[number % len(REQUESTS)]
+            try:
+                await client.request(method, params)
+            except RemoteError as error:
+                return error.code not in TOO_OFTEN
+            return True
+
+        async with Client(self.app, version=version) as client:
+            found = [True]
+            while len(found) < count:
+                some = range(len(found), min(count, len(found) + at_once))
+                found += await asyncio.gather(*(one(client, number) for number in some))
+            return found
+
     async def outcomes(self, count: int, at_once: int = 1) -> list[Any]:
         async def one(client: Client) -> Any:
             try:
@@ -204,6 +236,38 @@ def test_hosts_together_grant_exactly_what_is_configured(host: Making, limit: st
     refused = [outcome for outcome in everything if outcome != "found"]
     assert {outcome.code for outcome in refused} == {code}
     assert ran(everything) <= 50
+
+
+@pytest.mark.parametrize("version", [LATEST_SESSION_VERSION, STATELESS])
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_hosts_count_requests_that_are_no_calls_together_and_with_calls(
+    host: Making, version: str, at_once: int
+) -> None:
+    hosts = [host('rate = "50/hour"\n[defaults]\nrequests = "all"') for _ in range(2)]
+    for each in hosts:
+        each.count_all()
+    found = together(*(each.allowed(40, at_once, version) for each in hosts))
+    assert 40 <= sum(map(sum, found)) <= 50
+
+
+def test_requests_that_cannot_be_counted_are_refused_and_say_when_to_come_back(host: Making) -> None:
+    def away() -> Database:
+        raise DatabaseUnavailable("it is away")
+
+    alone = host('rate = "50/hour"\n[defaults]\nrequests = "all"', away)
+
+    async def run() -> tuple[Any, Any]:
+        async with Client(alone.app, version=STATELESS) as client:
+            alone.count_all()
+            found = await asyncio.gather(
+                *(client.request("tools/list", {}) for _ in range(3)), return_exceptions=True
+            )
+            return found, alone.app.runtime.calls.count
+
+    found, in_flight = asyncio.run(asyncio.wait_for(run(), 60))
+    assert [error.data["reason"] for error in found] == ["rate_unavailable"] * 3
+    assert [error.data["retry_after_seconds"] for error in found] == [1] * 3
+    assert in_flight == 0
 
 
 def test_what_a_host_has_leased_and_does_not_use_another_one_uses(host: Making) -> None:

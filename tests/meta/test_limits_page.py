@@ -75,6 +75,8 @@ SAID = {
     "client.stdio.LAST_WORDS": (4 * KIB, "16 KiB a piece; 4 KiB are kept"),
     "transports.http.session_router.MOST_UNSENT": (16 * MIB, "those of 2 seconds | 16 MiB, and as many"),
     "transports.http.session_router.SHARE_SECONDS": (2.0, "does not read them | those of 2 seconds"),
+    "transports.http.session_router.MOST_OF_ONE": (4 * MIB, "those of 2 seconds | 4 MiB; 16 MiB in all"),
+    "transports.http.session_sharing.MOST_UNDELIVERED": (MIB, "have taken it | as many as fit | 1 MiB"),
     "client.http.stateless.MOST_LINES": (1024, "URIs whose headers are | 1,024 | 1 KiB each"),
     "client.http.stateless.LONGEST_LINES": (KIB, "URIs whose headers are | 1,024 | 1 KiB each"),
     "client.http.pool.MOST_CONNECTIONS": (512, "512, 256 of them idle"),

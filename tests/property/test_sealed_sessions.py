@@ -147,3 +147,108 @@ def test_clients_hear_of_what_they_have_set_whichever_workers_they_ask(seed: int
                 await client.check()
 
     among(4, act, make)
+
+
+class Listener:
+    """A client that listens, subscribes and unsubscribes, and what it has to hear of."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self.id, self._owner, self._others = workers.begin()
+        self._asked: Worker | None = None
+        """The worker that has not answered the last request yet."""
+        self._uri = ""
+        self._subscribes = False
+        self._answered: set[str] = set()
+        """What it has subscribed to, and has the answer."""
+        self._stream = self._owner.listen(self.id)
+        self._others[0].session(self.id)  # what only a worker that ends knows is lost with it
+        workers.carry_all()
+        self._owed: dict[str, list[int]] = {}
+        """The revisions of each resource that it must hear of."""
+        self._was_lost = False
+        """Whether the process that had its stream has ended since the last check."""
+
+    def act(self, chance: random.Random) -> None:
+        """Send a request to some worker, or read the answer of the last one."""
+        if self._asked is None:
+            self._uri, self._subscribes = chance.choice(URIS), chance.random() < 0.6
+            self._asked = chance.choice([self._owner, *self._others])
+            if self._subscribes:
+                self._asked.subscribe(self.id, self._uri)
+            else:
+                self._answered.discard(self._uri)
+                self._owed.pop(self._uri, None)
+                self._asked.unsubscribe(self.id, self._uri)
+        session = self._asked.session(self.id)
+        if session.delivery is None:
+            self._asked = None
+            if self._subscribes:
+                self._answered.add(self._uri)
+
+    def is_announced(self, uri: str, revision: int) -> None:
+        """An update is announced from now on."""
+        if uri in self._answered:
+            self._owed.setdefault(uri, []).append(revision)
+
+    async def lose(self) -> None:
+        """The owner ends, and another process takes its place, where the client listens again."""
+        await self.check()
+        self._owner.sessions.end(self._owner.session(self.id))
+        self._was_lost = True
+
+    def listen_again(self) -> None:
+        self._stream = self._owner.listen(self.id)
+
+    async def check(self) -> None:
+        """All frames have been carried."""
+        if self._asked is not None:
+            assert self._asked.session(self.id).delivery is None
+            self._asked = None
+            if self._subscribes:
+                self._answered.add(self._uri)
+        heard = await self._workers.heard_updates(self._stream)
+        for uri, revisions in self._owed.items():
+            own = [revision for heard_uri, revision in heard if heard_uri == uri]
+            missing = {*revisions}.difference(own)
+            if self._was_lost:
+                assert not missing or own[-1] is None or own[-1] > max(missing), (revisions, own)
+            else:
+                assert not missing, (missing, own)
+        self._owed.clear()
+        self._was_lost = False
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_client_that_has_the_answer_of_its_subscription_hears_of_each_later_update(seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def act(workers: Workers) -> None:
+        workers.announce_by_frames()
+        listeners, revision = [Listener(workers) for _ in range(20)], 0
+        for _ in range(20):
+            lost = []
+            for each in listeners:
+                if chance.random() < 0.2:
+                    workers.carry_all()
+                    await each.lose()
+                    lost.append(each)
+            for _ in range(100):
+                chance.choice(listeners).act(chance)
+                carry_some(workers, chance)
+                if chance.random() < 0.5:
+                    uri = chance.choice(URIS)
+                    for each in listeners:
+                        each.is_announced(uri, revision)
+                    chance.choice(workers.all).server.resource_updated(uri, {"revision": revision})
+                    revision += 1
+                if chance.random() < 0.1 and lost:
+                    lost.pop().listen_again()
+                await asyncio.sleep(0)
+            for each in lost:
+                each.listen_again()
+            workers.carry_all()
+            for each in listeners:
+                await each.check()
+
+    among(3, act, make)

@@ -20,7 +20,7 @@ from fastrpc.transports.http.streams import Reader
 KEYS = TextKeys((b"k" * 32,), are_shared=True)
 ALICE = "alice"
 ONE, OTHER = "docs://one", "docs://other"
-Frame = tuple[dict[str, Any], Callable[[], object] | None]
+Frame = tuple[dict[str, Any], Callable[[bool], object] | None]
 
 
 def new_server(keys: TextKeys = KEYS) -> Server:
@@ -43,7 +43,7 @@ class Worker:
         self.sessions = Sessions(self.server.connect)
         loop = asyncio.get_running_loop()
 
-        def send(to: int, frame: Any, on_taken: Callable[[], object] | None = None) -> None:
+        def send(to: int, frame: Any, on_taken: Callable[[bool], object] | None = None) -> None:
             among.sent.append(frame["what"])
             among.between[number, to].append((frame, on_taken))
 
@@ -130,15 +130,29 @@ class Workers:
         frames = self.between[sender.number, to.number]
         for _ in range(len(frames)):
             frame, on_taken = frames.popleft()
-            to.sharing.take(frame)
+            if "announcement" in frame:
+                to.server.runtime.announcements.take(*json.loads(frame["announcement"]))
+            else:
+                to.sharing.take(frame)
             if on_taken is not None:
-                on_taken()
+                on_taken(True)
 
     def carry_all(self) -> None:
         """Carry all frames, with those that are sent because of them."""
         while any(self.between.values()):
             for sender, to in self.between:
                 self.carry(self.all[sender], self.all[to])
+
+    def announce_by_frames(self) -> None:
+        """Have what each worker announces sent to the others as frames, in the order of all that it sends."""
+        for sender in self.all:
+            others = [frames for (number, _), frames in self.between.items() if number == sender.number]
+
+            def send(announcement: bytes, others: Any = others) -> None:
+                for frames in others:
+                    frames.append(({"announcement": announcement}, None))
+
+            sender.server.runtime.announcements.carriers.append(send)
 
     def announce_from(self, sender: Worker) -> None:
         """Have all others take what a worker announces, as its router does."""
@@ -152,12 +166,20 @@ class Workers:
 
     async def heard(self, reader: Reader) -> list[Any]:
         """Return the messages that have come to a stream, as the name of the method or the URI."""
+        found = await self._messages(reader)
+        return [each.get("params", {}).get("uri", each["method"]) for each in found]
+
+    async def heard_updates(self, reader: Reader) -> list[tuple[str, Any]]:
+        """Return the updates that have come to a stream: the URI and the revision, if it has one."""
+        params = [each.get("params", {}) for each in await self._messages(reader)]
+        return [(each["uri"], each.get("revision")) for each in params if "uri" in each]
+
+    async def _messages(self, reader: Reader) -> list[dict[str, Any]]:
         for _ in range(3):
             await asyncio.sleep(0)  # several changes of a list in one turn of the loop are one
         self.carry_all()
         lines = (reader.take() or b"").decode().splitlines()
-        found = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
-        return [each.get("params", {}).get("uri", each["method"]) for each in found]
+        return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
     def close(self) -> None:
         for worker in self.all:

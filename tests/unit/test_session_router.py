@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -71,6 +70,38 @@ def test_a_frame_that_cannot_be_handled_takes_no_other_with_it(
     assert failures == ["JSONDecodeError", "RuntimeError", "RuntimeError"]
 
 
+def test_a_worker_that_has_not_taken_announcements_hears_that_it_has_missed_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app: Any = SimpleNamespace(sessions=SimpleNamespace())
+    heard: list[tuple[Any, ...]] = []
+    asked: list[int] = []
+    monkeypatch.setattr(session_router, "MISSED_SECONDS", 0.01)
+
+    async def run() -> None:
+        first, second = (
+            session_router.SessionRouter(app, str(tmp_path), number, 2, lambda *change: heard.append(change))
+            for number in range(2)
+        )
+        await first.begin()
+        first._share(b'["changed",1]')  # the other one does not listen yet
+        while not first._owed:
+            await asyncio.sleep(0.001)
+        await second.begin()
+        second._sharing = SimpleNamespace(ask_again=asked.append)  # type: ignore[assignment]
+        while not asked:
+            await asyncio.sleep(0.001)
+        first._share(b'["changed",2]')
+        while len(heard) < 2:
+            await asyncio.sleep(0.001)
+        for router in (first, second):
+            await router.close()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+    assert heard == [("missed",), ("changed", 2)]
+    assert asked == [0]
+
+
 def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -98,7 +129,7 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
         kept = len(sizes)
         reading.set()
         await asyncio.gather(*router._tasks)
-        assert sent == [(1, 1), (2, 1), (1, kept + 1), (2, kept + 1)]  # and that some were missed
+        assert sent == [(1, 1), (2, 1), (1, kept), (2, kept)]
         router._share(b"x" * 100)
         await asyncio.gather(*router._tasks)
         assert sent[4:] == [(1, 1), (2, 1)]
@@ -107,38 +138,39 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
     assert lines == [f"worker {other} takes announcements too slowly: some are dropped" for other in (1, 2)]
 
 
-@pytest.mark.parametrize("failure", [asyncio.TimeoutError(), BlockingIOError()])
-def test_a_worker_that_did_not_take_announcements_hears_that_it_missed_some(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+def test_what_one_principal_has_other_workers_told_drops_nothing_of_others(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lines: list[str] = []
-    monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
-    app: Any = SimpleNamespace(sessions=SimpleNamespace())
-    heard: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(diagnostics, "write", lambda at, text: None)
+    monkeypatch.setattr(session_router, "MOST_UNSENT", 4000)
+    monkeypatch.setattr(session_router, "MOST_OF_ONE", 2000)
+    app: Any = None
+    taken: list[tuple[str, bool]] = []
 
     async def run() -> None:
-        routers = [
-            session_router.SessionRouter(app, str(tmp_path), number, 2, lambda *values: heard.append(values))
-            for number in range(2)
-        ]
-        for router in routers:
-            await router.begin()
-        whole, fails = routers[0]._send_all, [failure] * 2
+        router = session_router.SessionRouter(app, "", 0, 2, lambda: None)
+        reading = asyncio.Event()
 
         async def send(other: int, frames: list[bytes]) -> None:
-            if fails:
-                raise fails.pop()
-            await whole(other, frames)
+            await reading.wait()
 
-        monkeypatch.setattr(routers[0], "_send_all", send)
-        routers[0]._share(b'["list_changed","tool"]')
-        await asyncio.gather(*routers[0]._tasks)
-        for router in routers:
-            await router.close()
+        monkeypatch.setattr(router, "_send_all", send)
+        for principal in ("alice",) * 5 + ("bob", ""):
+            frame = {
+                "type": session_router.SHARED,
+                "what": "state",
+                "principal": principal,
+                "data": b"x" * 800,
+            }
+            router._send_later(1, frame, lambda is_taken, of=principal: taken.append((of, is_taken)))
+        router._share(b"x" * 3900)
+        assert len(router._unsent[1, False]) == 5
+        reading.set()
+        await asyncio.gather(*router._tasks)
 
     asyncio.run(asyncio.wait_for(run(), 60))
-    assert heard == [("missed",)]
-    assert lines == [f"worker 1 did not take 1 announcements: {type(failure).__name__}"]
+    alice = [("alice", False)] * 3 + [("alice", True)] * 2
+    assert sorted(taken) == sorted([*alice, ("bob", True), ("", True)])
 
 
 def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +178,7 @@ def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: py
     monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
     monkeypatch.setattr(session_router, "MOST_UNSENT", 2000)
     app: Any = None
-    taken: list[str] = []
+    taken: list[tuple[str, bool]] = []
 
     async def run() -> None:
         router = session_router.SessionRouter(app, "", 0, 2, lambda: None)
@@ -158,14 +190,16 @@ def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: py
         monkeypatch.setattr(router, "_send_all", send)
         for what in ("message", "message", "state", "ended", "line", "known", "message"):
             data = b"x" * 5000 if what == "message" else b""
-            frame = {"type": session_router.SHARED, "what": what, "data": data}
-            router._send_later(1, frame, partial(taken.append, what))
+            frame = {"type": session_router.SHARED, "what": what, "principal": "alice", "data": data}
+            router._send_later(1, frame, lambda is_taken, what=what: taken.append((what, is_taken)))
         router._share(b"[]")
         waiting = {queue: len(frames) for queue, frames in router._unsent.items()}
         assert waiting == {(1, True): 1, (1, False): 5}
         reading.set()
         await asyncio.gather(*router._tasks)
-        assert sorted(taken) == ["ended", "known", "line", "message", "message", "message", "state"]
+        messages = [("message", False), ("message", False), ("message", True)]
+        others = [(what, True) for what in ("ended", "known", "line", "state")]
+        assert sorted(taken) == sorted([*messages, *others])
 
     asyncio.run(asyncio.wait_for(run(), 60))
     assert lines == ["worker 1 takes messages of clients too slowly: some are dropped"]

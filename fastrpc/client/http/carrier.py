@@ -62,6 +62,8 @@ class Carrier:
 
     has_handshake = False
     """Whether its protocol versions have `initialize`."""
+    has_request_streams = True
+    """Whether what the server sends for a request arrives on a stream of that request."""
 
     def __init__(self, link: Link, wire: Wire) -> None:
         self.link = link

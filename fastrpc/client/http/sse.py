@@ -25,6 +25,7 @@ class SseCarrier(Carrier):
     """The HTTP+SSE transport of 2024-11-05."""
 
     has_handshake = True
+    has_request_streams = False
 
     def __init__(self, link: Link, wire: Wire) -> None:
         super().__init__(link, wire)

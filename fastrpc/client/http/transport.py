@@ -54,6 +54,10 @@ class Http(ConnectionTransport):
             diagnostics.write("warning", f"{self.shown}: credentials are sent unencrypted; use https")
 
     @property
+    def has_request_streams(self) -> bool:  # type: ignore[override]
+        return self._carrier.has_request_streams
+
+    @property
     def awaited(self) -> str:
         return self._wire.awaited or self._carrier.awaited
 

@@ -116,7 +116,7 @@ class HotPath:
         shared = self._shared
         if head.session:
             session = self._app.sessions.find(head.session, head.principal)
-            if session is None:
+            if session is None or session.arrival is not None:
                 return None
             shared = self._shared_in(session)
         if shared.busy:

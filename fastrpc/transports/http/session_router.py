@@ -6,7 +6,8 @@ folder with mode 0700, as frames: the scope and the events of ASGI, in MessagePa
 checks it, as if it had arrived there. Requests of 2026-07-28 need no session and are never forwarded. Of a
 sealed session only the stream that a client opens by GET is. Over the same sockets a worker sends to the
 others, in order, its announcements (`fastrpc.engine.announcements`), of which they notify their clients, and
-what concerns sealed sessions (`session_sharing`).
+what concerns sealed sessions (`session_sharing`). If a worker has not taken some of that, it notifies its
+clients of everything as changed, and asks again what is known of its sessions, as soon as it takes frames.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Frame = tuple[bytes, Callable[[], object] | None]
+    Frame = tuple[bytes, Callable[[bool], object] | None]
+    Of = tuple[str, str | None]  # the type of frames, and the principal, or None for all of that type
     Queue = tuple[int, bool]  # to a worker: what clients have posted, which may be long, or all else
 
     from fastrpc.transports.http.app import HttpApp
     from fastrpc.transports.http.interfaces import Mapped, Receive, Send
     from fastrpc.transports.http.request import HttpRequest
 
+MISSED = "fastrpc.missed"
+"""The type of a frame after others, announcements or what concerns sessions, that were dropped."""
 ANNOUNCED = "fastrpc.announced"
 """The type of a frame with an announcement."""
 FORWARDED = (
@@ -59,16 +63,17 @@ FORWARDED = (
 MOST_UNREAD = 1024 * 1024
 """Bytes that are read from another worker before they are used."""
 SHARE_SECONDS = 2.0
-"""How long another worker may take to read announcements, in seconds. After that they are dropped, the log
-says so, and the worker is notified that it has missed some."""
+"""How long another worker may take to read announcements, in seconds. After it they are dropped, and the
+log says so."""
+MISSED_SECONDS = 1.0
+"""How long after that it is told so, and again until it takes that: its clients may have missed changes."""
 MOST_UNSENT = 16 * 1024 * 1024
-"""Bytes that wait for another worker meanwhile: of what clients have posted, and of all else."""
-PAUSE_SECONDS = 0.2
-"""Seconds until a worker that did not take frames is tried again."""
+"""Bytes that wait for another worker meanwhile: of announcements, and in each of the two queues of what
+concerns sessions."""
+MOST_OF_ONE = 4 * 1024 * 1024
+"""The part of the latter that concerns the sessions of one principal: others are not dropped for it."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
-GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, FileNotFoundError)
-"""What is raised if a worker has ended."""
 
 
 class SessionRouter:
@@ -86,11 +91,12 @@ class SessionRouter:
         self._count = count
         self._on_announcement = on_announcement
         self._unsent: dict[Queue, list[Frame]] = {}  # those that have a task
-        self._unsent_bytes: dict[Queue, int] = {}
-        self._lost: set[int] = set()  # workers for which announcements were dropped
+        self._unsent_bytes: dict[Queue, dict[Of, int]] = {}
+        self._owed: set[int] = set()  # workers to which something was dropped
         self._log = diagnostics.Once("info")
         self._tasks: set[asyncio.Task[None]] = set()
         self._forwarded = 0
+        self._is_closed = False
         self._server: asyncio.AbstractServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sharing: SessionSharing | None = None
@@ -182,6 +188,7 @@ class SessionRouter:
 
     async def close(self) -> None:
         """Stop listening, and let requests that are being answered end within `CLOSE_SECONDS`."""
+        self._is_closed = True
         if self._server is not None:
             self._server.close()
         if self._tasks:
@@ -195,7 +202,7 @@ class SessionRouter:
         self._tasks.add(task)
         try:
             frame = await _frame(reader)
-            if frame["type"] in (ANNOUNCED, SHARED):
+            if frame["type"] in (ANNOUNCED, SHARED, MISSED):
                 await self._take_frames(frame, reader)
             else:
                 body = _Body(reader)
@@ -221,20 +228,19 @@ class SessionRouter:
             if other != self._number:
                 self._send_later(other, {"type": ANNOUNCED, "announcement": announcement})
 
-    def _send_later(self, other: int, message: Mapped, on_taken: Callable[[], object] | None = None) -> None:
+    def _send_later(
+        self, other: int, message: Mapped, on_taken: Callable[[bool], object] | None = None
+    ) -> None:
         """Send a frame to another worker, after those of its queue that it has not taken yet. `on_taken` is
-        called later, when it has been taken or dropped."""
+        called later: with True when it has been taken, with False when it has been dropped."""
         data = _encoded(message)
         queue = other, message.get("what") == MESSAGE
-        unsent = self._unsent_bytes.get(queue, 0)
-        if unsent and unsent + len(data) > MOST_UNSENT:
+        if not self._fits(queue, message, len(data)):
             self._log.write(f"worker {other} takes {_name_of(queue)} too slowly: some are dropped")
-            if not queue[1]:
-                self._lost.add(other)
+            self._dropped(queue)
             if on_taken is not None:
-                asyncio.get_running_loop().call_soon(on_taken)
+                asyncio.get_running_loop().call_soon(on_taken, False)
             return
-        self._unsent_bytes[queue] = unsent + len(data)
         if queue in self._unsent:
             self._unsent[queue].append((data, on_taken))
         else:
@@ -245,31 +251,49 @@ class SessionRouter:
 
     async def _send_unsent(self, queue: Queue) -> None:
         """Send the frames of a queue, one connection after the other, to keep their order."""
-        other, has_messages = queue
-        while (frames := self._unsent[queue]) or (other in self._lost and not has_messages):
-            self._unsent[queue], self._unsent_bytes[queue] = [], 0
-            data = [data for data, _ in frames]
-            if other in self._lost and not has_messages:
-                self._lost.discard(other)
-                data.append(MISSED)
+        other = queue[0]
+        while frames := self._unsent[queue]:
+            self._unsent[queue], self._unsent_bytes[queue] = [], {}
+            are_taken = False
             try:
-                await asyncio.wait_for(self._send_all(other, data), SHARE_SECONDS)
-            except GONE as error:  # its replacement has missed nothing
-                self._note_lost(queue, len(frames), error)
+                await asyncio.wait_for(self._send_all(other, [data for data, _ in frames]), SHARE_SECONDS)
+                are_taken = True
             except (OSError, asyncio.TimeoutError) as error:
-                self._note_lost(queue, len(frames), error)
-                self._lost.add(other)
-                await asyncio.sleep(PAUSE_SECONDS)
+                what = f"{len(frames)} {_name_of(queue)}"
+                diagnostics.write("info", f"worker {other} did not take {what}: {type(error).__name__}")
+                self._dropped(queue)
             for _, on_taken in frames:
                 if on_taken is not None:
-                    on_taken()
+                    on_taken(are_taken)
         del self._unsent[queue]
 
-    def _note_lost(self, queue: Queue, count: int, error: Exception) -> None:
-        """Log how many frames another worker did not take."""
-        if count:
-            what = f"{count} {_name_of(queue)}"
-            diagnostics.write("info", f"worker {queue[0]} did not take {what}: {type(error).__name__}")
+    def _fits(self, queue: Queue, message: Mapped, size: int) -> bool:
+        """Count the bytes of a frame, if there is room for it in its queue: one always fits."""
+        unsent = self._unsent_bytes.setdefault(queue, {})
+        kind = message["type"]
+        bounds: dict[Of, int] = {(kind, None): MOST_UNSENT}
+        if kind == SHARED:
+            bounds[kind, message["principal"]] = MOST_OF_ONE
+        for of, most in bounds.items():
+            before = unsent.get(of, 0)
+            if before and before + size > most:
+                return False
+        for of in bounds:
+            unsent[of] = unsent.get(of, 0) + size
+        return True
+
+    def _dropped(self, queue: Queue) -> None:
+        """Something was dropped: have that worker's clients notified of everything as changed, once it takes
+        frames again. What clients have posted cannot be made good."""
+        other, is_posted = queue
+        if not is_posted and other not in self._owed:
+            self._owed.add(other)
+            asyncio.get_running_loop().call_later(MISSED_SECONDS, self._send_missed, other)
+
+    def _send_missed(self, other: int) -> None:
+        self._owed.discard(other)
+        if not self._is_closed:
+            self._send_later(other, {"type": MISSED, "from": self._number})
 
     async def _send_all(self, other: int, frames: list[bytes]) -> None:
         reader, writer = await asyncio.open_unix_connection(self._address(other))
@@ -292,6 +316,10 @@ class SessionRouter:
     def _take_one(self, frame: Mapped) -> None:
         if frame["type"] == ANNOUNCED:
             self._on_announcement(*json.loads(frame["announcement"]))
+        elif frame["type"] == MISSED:
+            self._on_announcement("missed")
+            if self._sharing is not None:
+                self._sharing.ask_again(frame["from"])
         elif self._sharing is not None:
             self._sharing.take(frame)
 
@@ -301,15 +329,6 @@ class SessionRouter:
 
 def _name_of(queue: Queue) -> str:
     return "messages of clients" if queue[1] else "announcements"
-
-
-def _encoded(message: Mapped) -> bytes:
-    data = msgpack.encode(message)
-    return len(data).to_bytes(4, "big") + data
-
-
-MISSED = _encoded({"type": ANNOUNCED, "announcement": b'["missed"]'})
-"""The frame for a worker that has missed announcements."""
 
 
 class _Body:
@@ -362,6 +381,11 @@ def _write(writer: asyncio.StreamWriter, message: Mapped) -> None:
     if writer.is_closing():
         raise ConnectionResetError("the other worker has closed the socket")
     writer.write(_encoded(message))
+
+
+def _encoded(message: Mapped) -> bytes:
+    data = msgpack.encode(message)
+    return len(data).to_bytes(4, "big") + data
 
 
 async def _frame(reader: asyncio.StreamReader) -> Mapped:

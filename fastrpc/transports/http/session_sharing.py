@@ -9,14 +9,17 @@ workers by the sockets of `session_router`, and to other hosts by the store (`st
 | `STATE`: what the client has changed of the log level and the subscriptions | all | a row |
 | `MESSAGE`: a response or a notification of the client | those that have the session (1) | a row |
 | `LINE`: a message of the server that belongs to no request | the owner: it has the stream | a row (2) |
-| `ADOPTED`: a worker has begun to serve the session | those that have it: they send `KNOWN` | a row is read |
+| `ADOPTED`: a worker has begun to serve the session | all: each sends `KNOWN` | a row is read |
 | `ENDED`: the client has ended the session | all | a row |
 
 (1) one of them has asked; (2) while no client reads that stream here. Only the owner adopts a session because
-of a `STATE`. `KNOWN` only adds what the client has not taken back since. The owner is the worker that the
-checksum of the id names (`session_ids`). It alone, on each host, notifies the client of changes of which all
-workers hear, and watches what the client has subscribed to. A request that sets `STATE` is answered when the
-workers know it, and the row is written or the store is away; all else comes a moment later than the answer.
+of a `STATE`. `KNOWN` only adds what the client has not taken back since; a worker serves no request of a
+session that it has adopted before each of the others has sent it, or has ended. The owner is the worker that
+the checksum of the id names (`session_ids`). It alone, on each host, notifies the client of changes of which
+all workers hear, and watches what the client has subscribed to. If it learns of a subscription by `KNOWN`,
+the client may have missed updates meanwhile, and is notified of one. A request that sets `STATE` is answered
+when the workers know it, and the row is written or the store is away; all else comes a moment later than the
+answer.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from functools import partial
 
 from fastrpc import diagnostics, tracebacks
 from fastrpc._core.message import Message
-from fastrpc.errors import FAILURES, ProtocolError
+from fastrpc.errors import FAILURES, Overloaded, ProtocolError
 from fastrpc.protocol.session_changes import (
     CommonState,
     SessionChange,
@@ -52,6 +55,11 @@ SHARED = "fastrpc.session"
 STATE, KNOWN, MESSAGE, LINE, ADOPTED, ENDED = "state", "known", "message", "line", "adopted", "ended"
 KNOWN_SECONDS = 10.0
 """How long after it has adopted a session a worker expects `KNOWN`: it comes much sooner, or never."""
+STORE = -1
+"""The place of the store among the workers that have not sent what they know yet."""
+MOST_UNDELIVERED = 1024 * 1024
+"""Bytes of what the clients of one principal have set and other processes have not taken yet. One change is
+always taken."""
 MOST_NOTED = 1000
 """URIs that the client of one session has unsubscribed from meanwhile."""
 FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications/roots/list_changed")
@@ -61,14 +69,16 @@ FORWARDED = ("notifications/cancelled", "notifications/progress", "notifications
 @dataclass(eq=False, repr=False)
 class SessionSharing:
     """The sealed sessions of one worker, of `count`. `send` sends a frame to another worker, and calls a
-    function when that worker has taken it, or will not."""
+    function with True when that worker has taken it, with False when it will not."""
 
     sessions: Sessions
     loop: AbstractEventLoop
     number: int = 0
     count: int = 1
-    send: Callable[[int, Mapped, Callable[[], object] | None], object] = lambda *frame: None
+    send: Callable[[int, Mapped, Callable[[bool], object] | None], object] = lambda *frame: None
     _store: StoredSessions | None = field(default=None, init=False)
+    _undelivered: dict[str, int] = field(default_factory=dict, init=False)
+    """The bytes of changes, of each principal, that other processes have not taken yet."""
 
     def use(self, runtime: ServedRuntime) -> None:
         """Share sessions with other hosts too, by the store of a server's runtime."""
@@ -90,7 +100,28 @@ class SessionSharing:
             session.hears_until = self.loop.time() + KNOWN_SECONDS
             if state.hears_changes and session.dispatcher.runtime.has_upstreams:
                 session.dispatcher.runtime.upstreams.connect(state.client_capabilities)
-            self._send_to_all(ADOPTED, session.id, session.principal)
+            self._ask_others(session)
+
+    def _ask_others(self, session: HttpSession) -> None:
+        """Ask the other workers what they know of a session that has just been adopted. Its requests wait."""
+        others = [other for other in range(self.count) if other != self.number]
+        if not others:
+            return
+        session.unheard = {*others}
+        session.arrival = self.loop.create_future()
+        for other in others:
+
+            def sent(is_taken: bool, other: int = other) -> None:
+                if not is_taken:
+                    session.hear_from(other)
+
+            self._send_one(other, ADOPTED, session.id, session.principal, None, sent)
+
+    def ask_again(self, other: int) -> None:
+        """Another worker has sent something that did not come: ask it what it knows of the sessions here."""
+        for session in self.sessions:
+            if session.is_sealed:
+                self._send_one(other, ADOPTED, session.id, session.principal, None)
 
     async def stored(self, id: str) -> CommonState | None:
         """Return what other hosts have stored of a session; None if that is not known."""
@@ -131,14 +162,23 @@ class SessionSharing:
         unsubscribed: tuple[str, ...],
     ) -> None:
         """The client has set the state of a session here. All others hear of it even if it is nothing new:
-        this process may not know yet what they do."""
+        this process may not know yet what they do. Raises Overloaded if they have not taken too much else of
+        this principal."""
         change = SessionChange(log_level, subscribed, unsubscribed)
+        size = self._count_undelivered(session, change)
         self._note(session, change)
-        session.undelivered += self.count - 1 + (self._store is not None)
+        waiting = self.count - 1 + (self._store is not None)
+        session.undelivered += waiting
+        if not waiting:
+            self._delivered(session.principal, size)
         if session.delivery is None and session.undelivered:
             session.delivery = self.loop.create_future()
 
-        def taken() -> None:
+        def taken(is_taken: bool = True) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                self._delivered(session.principal, size)
             session.undelivered -= 1
             if not session.undelivered:
                 delivery, session.delivery = session.delivery, None
@@ -148,6 +188,26 @@ class SessionSharing:
         self._send_to_all(STATE, session.id, session.principal, change, taken)
         if self._store is not None:
             self._store.write(session, change, taken)
+
+    def _count_undelivered(self, session: HttpSession, change: SessionChange) -> int:
+        """Count the size of a change that other processes have to take, and return it. Raises Overloaded."""
+        unsaved, before = session.unsaved, self._undelivered.get(session.principal, 0)
+        size = len(session.id) + change.size
+        if before and before + size > MOST_UNDELIVERED:
+            raise Overloaded(
+                "Server busy: what this client has set before is still on its way to all workers"
+            )
+        if unsaved is not None and unsaved.size + size > MOST_UNDELIVERED:
+            raise Overloaded("Server busy: what this client has set before cannot be stored yet")
+        self._undelivered[session.principal] = before + size
+        return size
+
+    def _delivered(self, principal: str, size: int) -> None:
+        left = self._undelivered.get(principal, 0) - size
+        if left > 0:
+            self._undelivered[principal] = left
+        else:
+            self._undelivered.pop(principal, None)
 
     def _send_line(self, session: HttpSession, line: bytes) -> None:
         owner = worker_of(session.id.encode(), self.count) or 0
@@ -159,7 +219,7 @@ class SessionSharing:
         id: str,
         principal: str,
         data: Any = None,
-        on_taken: Callable[[], object] | None = None,
+        on_taken: Callable[[bool], object] | None = None,
     ) -> None:
         for other in range(self.count):
             if other != self.number:
@@ -172,7 +232,7 @@ class SessionSharing:
         id: str,
         principal: str,
         data: Any,
-        on_taken: Callable[[], object] | None = None,
+        on_taken: Callable[[bool], object] | None = None,
     ) -> None:
         about = {"id": id, "principal": principal, "from": self.number}
         self.send(to, {"type": SHARED, "what": what, **about, "data": data}, on_taken)
@@ -190,6 +250,9 @@ class SessionSharing:
             return
         if session is None and what in (STATE, LINE) and self._is_owner(id):
             session = self._adopted(id, principal)
+        if what == ADOPTED:
+            known = CommonState() if session is None else state_of(session.dispatcher.session)
+            self._send_one(frame["from"], KNOWN, id, principal, change_between(CommonState(), known))
         if session is None:
             return
         if what == STATE:
@@ -198,14 +261,11 @@ class SessionSharing:
             self._make(session, change)
         elif what == KNOWN:
             self._add(session, SessionChange(*data))
+            session.hear_from(frame["from"])
         elif what == LINE:
             session.put_standalone(data)
         elif what == MESSAGE:
             self.receive(session, data)
-        elif what == ADOPTED:
-            change = change_between(CommonState(), state_of(session.dispatcher.session))
-            if not change.is_empty:
-                self._send_one(frame["from"], KNOWN, id, principal, change)
 
     def receive(self, session: HttpSession, text: bytes) -> None:
         """Handle a message that the client has posted at another process."""
@@ -220,7 +280,8 @@ class SessionSharing:
             diagnostics.write("info", f"a session of another worker cannot be continued: {error}")
             return None
         if session is not None and self._store is not None:
-            self._store.refresh(session)
+            session.unheard.add(STORE)
+            self._store.refresh(session, partial(session.hear_from, STORE))
         return session
 
     def become(self, session: HttpSession, state: CommonState) -> SessionChange:
@@ -242,7 +303,11 @@ class SessionSharing:
         level = known.log_level if session.dispatcher.session.log_level is None else None
         noted = session.unsubscribed
         subscribed = {uri: asked for uri, asked in known.subscribed.items() if hash(uri) not in noted}
+        before = set(session.dispatcher.session.subscriptions)
         self._make(session, SessionChange(level, subscribed, ()))
+        if session.dispatcher.session.hears_changes:
+            for uri in [uri for uri in session.dispatcher.session.subscriptions if uri not in before]:
+                session.dispatcher.changes.resource_updated(uri)
 
     def _note(self, session: HttpSession, change: SessionChange) -> None:
         """Note what the client has unsubscribed from, while `KNOWN` may come from a worker that did not know

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ASSUMED = "2025-03-26"
 """The version of a client that names none and has no session (MCP 2025-06-18, MCP-Protocol-Version)."""
 
+ARRIVAL_SECONDS = 3.0
+"""How long a request waits at most until the other workers have sent what they know of its session: one that
+takes longer does not answer."""
 RETRY = [(b"retry-after", b"60")]
 NEED_A_SESSION = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
@@ -53,6 +56,11 @@ class SessionWire:
         session = self._sessions.find(given, request.principal)
         if session is None:
             session = await self._continued(given, request.principal)
+        if session.arrival is not None:
+            await asyncio.wait({session.arrival}, timeout=ARRIVAL_SECONDS)
+            session.has_arrived()
+            if session.closed:
+                raise no_session()
         check_version(request.header(b"mcp-protocol-version"))
         return session
 

@@ -27,7 +27,7 @@ from fastrpc.transports.http.streams import EventStream, Reader, Store, priming
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future, TimerHandle
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
     from typing import Any
 
     from fastrpc.protocol.session_changes import SessionChange
@@ -115,6 +115,10 @@ class HttpSession:
         meanwhile."""
         self.undelivered = 0
         """How many deliveries of changes, to one process each, are not done."""
+        self.unheard: set[int] = set()
+        """The other workers that have not sent yet what they know of the session, which was adopted here."""
+        self.arrival: Future[None] | None = None
+        """Done when all of them have: no request is served before."""
 
     def become_sealed(self, id: str) -> None:
         """Take an id with which other processes can continue the session. From now on none of them gives a
@@ -123,6 +127,18 @@ class HttpSession:
         self._last_stream, self._stream_step = first_stream(), STREAM_STEP
         self._first_event = self.standalone.last = self.standalone.sent = secrets.randbits(EVENT_BITS)
         self.dispatcher.session.first_request_id = secrets.randbits(REQUEST_ID_BITS) + 1
+
+    def hear_from(self, worker: int) -> None:
+        """Another worker has sent what it knows of the session, or will not."""
+        self.unheard.discard(worker)
+        if not self.unheard:
+            self.has_arrived()
+
+    def has_arrived(self) -> None:
+        """Serve the requests that wait."""
+        arrival, self.arrival = self.arrival, None
+        if arrival is not None and not arrival.done():
+            arrival.set_result(None)
 
     @property
     def version(self) -> str | None:
@@ -240,6 +256,7 @@ class HttpSession:
     def close(self, reason: str = "The session has ended") -> None:
         """End the session: cancel the calls in flight, and end the streams."""
         self.closed = True
+        self.has_arrived()
         self.interrupt(reason)
         self._main.close()
         # Reference cycles, and the next garbage collection may be far off.
@@ -280,6 +297,9 @@ class Sessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def __iter__(self) -> Iterator[HttpSession]:
+        return iter(list(self._sessions.values()))
 
     def open(self, principal: str, loop: AbstractEventLoop, id: str | None = None) -> HttpSession | None:
         """Return a new session; None if there are too many, and the principal has no idle one to end.

@@ -85,6 +85,7 @@ class SharedConnection:
             and not dispatcher.runtime.has_upstreams
             and not dispatcher.runtime.filters.is_filtered  # this connection serves callers of all classes
             and not dispatcher.session.version
+            and not self.connection.counted  # a request that is counted may have to wait
         ):
             self.id = message.id
             dispatcher.dispatch(message)

@@ -40,7 +40,8 @@ RAISED_EVERYWHERE = (
     "notifications/resources/list_changed",
     "notifications/prompts/list_changed",
 )
-"""Notifications of which each host notifies its clients by itself."""
+"""Notifications of which each host notifies its clients by itself. So it does of what an upstream server at a
+URL sends to each of them (`SessionState.is_heard_elsewhere`)."""
 
 
 class StoredSessions:
@@ -153,7 +154,7 @@ class StoredSessions:
         """Handle a message that belongs to no request while no client reads the standalone stream here."""
         message = Message()
         message.read(line)
-        if message.method in RAISED_EVERYWHERE:
+        if message.method in RAISED_EVERYWHERE or session.dispatcher.session.is_heard_elsewhere:
             if not session.missed:  # else the client hears of all when it listens here again
                 session.standalone.put(line)
             return
@@ -184,11 +185,11 @@ class StoredSessions:
 
     # --- what other processes have written ----------------------------------------------------------------
 
-    def refresh(self, session: HttpSession) -> None:
-        """Read what the store has of a session."""
-        self.read_again(session.id[:NONCE])
+    def refresh(self, session: HttpSession, on_read: Callable[[], object]) -> None:
+        """Read what the store has of a session; `on_read` is called then, or when that is not known."""
+        self.read_again(session.id[:NONCE], on_read)
 
-    def read_again(self, nonce: str) -> None:
+    def read_again(self, nonce: str, on_read: Callable[[], object] = lambda: None) -> None:
         """Read what the store has of a session, if it is here."""
         if self._session(nonce) is not None:
             reading: Future[CommonState] = self._store.read_session(nonce)
@@ -196,6 +197,7 @@ class StoredSessions:
             def read() -> None:
                 if reading.exception() is None:
                     self._take_state(nonce, reading.result())
+                on_read()
 
             self._then(reading, read)
 
