@@ -42,6 +42,9 @@ def test_without_a_session_each_page_leads_to_the_form_and_a_part_of_a_page_does
         answer = browser.get(path.replace("{id}", "ap_x"))
         if answer.status_code == 405:  # a form's
             answer = browser.send(path.replace("{id}", "ap_x"))
+            assert (answer.status_code, "Your session has ended" in answer.text) == (401, True), path
+            assert 'href="/dashboard/enter"' in answer.text, path
+            continue
         assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard/enter"), path
     part = browser.get("/", **{"hx-request": "true"})
     assert (part.status_code, part.headers["hx-redirect"]) == (401, "/dashboard/enter")
@@ -134,6 +137,9 @@ def test_what_somebody_else_decided_meanwhile_is_said_and_what_was_typed_is_kept
     assert answer.status_code == 409
     assert f"{waiting.id} is approved by bob" in answer.text
     assert store.get(waiting.id).decided_by == "bob"
+    assert "typed with care" in answer.text
+    answer = browser.send(f"/approvals/{waiting.id}/edit", arg_place='"typed too"', confirmed="yes")
+    assert (answer.status_code, "typed too" in answer.text) == (409, True)
 
 
 def test_a_form_that_is_sent_twice_decides_once(visit: Visit, ask: Ask, store: ApprovalStore) -> None:
