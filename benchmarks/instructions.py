@@ -7,9 +7,6 @@ A real server is run twice under ``valgrind --tool=callgrind``, with a file of c
 input; the second file has 20,000 calls more, and the difference is theirs: start-up, handshake and
 warm-up cancel out. The calls are the same in every run, and so is the figure. Takes a few seconds.
 
-`count_http` counts those of a call over HTTP to a guarded server in the same way, with and without the
-dashboard: a test compares the two.
-
 A figure holds for one build of Python, one compiler and one C library; several may be committed. Where none
 was taken with these, `--check` says that it cannot compare and ends with 0. Without valgrind there is no
 figure: that is said, and the exit code is 0, or 1 with `--check`, since a check that was not made has
@@ -19,19 +16,15 @@ not passed.
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import os
 import platform
 import random
 import re
 import shutil
-import signal
-import site
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -120,76 +113,6 @@ def count_run(valgrind: str, folder: str, calls: int) -> Counter[str]:
         raise CannotCount(f"{answers} of {calls} calls answered, exit code {done.returncode}: {said}")
     with open(profile, encoding="utf-8", errors="replace") as file:
         return own_costs(file)
-
-
-def count_http(valgrind: str, folder: str, calls: int, *options: str) -> Counter[str]:
-    """Serve so many calls over HTTP by a guarded server with `options` of ``fastrpc serve`` under callgrind;
-    return the instructions by function."""
-    server, guard, profile = (os.path.join(folder, name) for name in ("server.py", "guard.toml", "profile"))
-    with open(server, "w", encoding="utf-8") as file:
-        file.write(SERVER.replace("app.run()", ""))
-    with open(guard, "w", encoding="utf-8") as file:
-        file.write('[expose]\ntools = ["echo"]\n')
-    place = os.path.dirname(os.path.dirname(os.path.abspath(fastrpc.__file__)))
-    environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    environment |= {"PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join([place, *site.getsitepackages()])}
-    environment |= {"FASTRPC_STATE_DIR": os.path.join(folder, "state")}
-    program = [sys.executable, "-S", "-m", "fastrpc"]
-    made = subprocess.run(
-        [*program, "token", "create", "--owner", "ada"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=True,
-    )
-    command = [valgrind, "--tool=callgrind", f"--callgrind-out-file={profile}", *program, "serve", server]
-    command += ["--http", "127.0.0.1:0", "--guard", guard, *options]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as served:
-        alarm = threading.Timer(SECONDS, served.kill)
-        alarm.start()
-        try:
-            assert served.stderr is not None
-            said = ""
-            for line in served.stderr:
-                said += line
-                if found := re.search(r"serving at http://([\d.]+):(\d+)/", line):
-                    call_often(found[1], int(found[2]), made.stdout.split()[0], calls)
-                    break
-            else:
-                raise CannotCount(f"the server has ended: {said[-2000:]}")
-            served.send_signal(signal.SIGTERM)
-            served.stderr.read()
-            served.wait()
-        finally:
-            alarm.cancel()
-            served.kill()
-    with open(profile, encoding="utf-8", errors="replace") as file:
-        return own_costs(file)
-
-
-def call_often(host: str, port: int, token: str, calls: int) -> None:
-    """Make so many calls over one connection, each after the answer to the one before."""
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    headers |= {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
-    headers |= {"mcp-method": "tools/call", "mcp-name": "echo"}
-    about = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    connection = http.client.HTTPConnection(host, port, timeout=SECONDS)
-    for id in range(1, calls + 1):
-        params = {"name": "echo", "arguments": {"text": f"hello {id % 10}"}, "_meta": about}
-        call = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
-        connection.request("POST", "/mcp", json.dumps(call), headers)
-        answer = connection.getresponse()
-        body = answer.read()
-        if answer.status != 200 or b'"isError":false' not in body:
-            raise CannotCount(f"call {id}: {answer.status} {body[:500]!r}")
-    connection.close()
 
 
 def own_costs(profile: Iterable[str]) -> Counter[str]:

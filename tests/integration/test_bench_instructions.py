@@ -13,7 +13,6 @@ from support.skips import not_installed
 pytestmark = pytest.mark.long
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-HTTP_WARM_UP, HTTP_CALLS = 200, 2000
 sys.path.append(os.path.join(REPOSITORY, "benchmarks"))
 
 instructions = pytest.importorskip("instructions", reason="the benchmarks are not here")
@@ -55,23 +54,3 @@ def test_a_guard_that_says_nothing_is_over_the_bar_of_a_server_that_has_none(
     assert guarded != instructions.SERVER
     monkeypatch.setattr(instructions, "SERVER", guarded)
     assert instructions.check(count(str(tmp_path))) == 1
-
-
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason=not_installed("valgrind"))
-def test_the_dashboard_adds_no_instructions_to_a_call_over_http(tmp_path: Any) -> None:
-    """Within what the event loop adds by its timers: 2 %, the tolerance of a call over stdio."""
-    valgrind = shutil.which("valgrind")
-
-    def of_a_call(*options: str) -> float:
-        folder = tmp_path / "-".join(("served", *options))
-        folder.mkdir()
-        few, many = (
-            sum(instructions.count_http(valgrind, str(folder), calls, *options).values())
-            for calls in (HTTP_WARM_UP, HTTP_WARM_UP + HTTP_CALLS)
-        )
-        return float(many - few) / HTTP_CALLS
-
-    without, with_it = of_a_call(), of_a_call("--dashboard")
-    assert without > 1000  # it has counted something
-    assert with_it <= without * instructions.TOLERANCE, (with_it, without)

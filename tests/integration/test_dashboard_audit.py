@@ -628,6 +628,6 @@ def test_the_pages_about_a_servers_calls_are_accessible_in_both_languages_and_th
         page.focus("input[type=checkbox]")
         page.keyboard.press("Space")  # the only line is not chosen any more, so those with the most calls are
         page.focus("main button")
-        page.keyboard.press("Enter")
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
         assert page.evaluate("[...document.images].map(each => each.naturalWidth)") == [420]
