@@ -14,11 +14,13 @@ from typing import Any
 
 import httpx
 import pytest
+from fastrpc.tools.knowledge._store import current
 from support.dashboard_browser import BASE, Browser
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
+from support.knowledge_entries import write
 from support.pages_read import Elements
-from support.whole_dashboard import ELSEWHERE, PARAMETER, path_of, places, routes, whole
+from support.whole_dashboard import CALL, ELSEWHERE, PARAMETER, path_of, places, routes, whole
 
 from fastrpc.dashboard.access import VIEWER, SignInStore
 from fastrpc.dashboard.app import MOST_THREADS, Dashboard
@@ -223,6 +225,29 @@ def test_a_form_with_half_of_a_surrogate_pair_is_refused(
     answer = browser._send("POST", f"/approvals/{waiting.id}/reject", content=body, headers={"origin": BASE})
     assert answer.status_code == 400
     assert store.get(waiting.id).state == "waiting"
+
+
+def test_no_address_that_a_caller_has_chosen_can_be_clicked(
+    visit: Visit, dashboard: Dashboard, ask: Ask, log: AuditLog, pages: dict[str, str]
+) -> None:
+    address = "https://evil.example/"
+    waiting = ask(f"{address}a", {address: address}, reason=address, server=address, owner=address)
+    log.append({**CALL, "tool": address, "actor": address, "reason": address})
+    assert log.flush()
+    entry = write(current(), f"See {address} or javascript:alert(1)", source=address, tags=("a",))
+    shown = {"/approvals/{id}": f"/approvals/{waiting.id}"}
+    shown["/knowledge/entries/{id}"] = f"/knowledge/entries/{entry.id}"
+    browser, seen = visit(), 0
+    for route in routes(dashboard):
+        if route.method != "GET" or route.path in ELSEWHERE:
+            continue
+        answer = browser.get({**pages, **shown}.get(route.path, path_of(route)))
+        seen += address in answer.text
+        for tag, attributes in Elements(answer.text).found:
+            for name in ("href", "action", "formaction", "src", "srcset", "hx-get", "hx-post", "sse-connect"):
+                leads = attributes.get(name)
+                assert leads is None or leads.startswith(("/dashboard", "?", "#")), (route.path, tag, leads)
+    assert seen >= 5
 
 
 # --- headers ----------------------------------------------------------------------------------------------

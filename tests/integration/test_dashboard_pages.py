@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support import dashboard_browser
 from support.dashboard_browser import BASE, Browser, question
 from support.pages_read import Elements
 
@@ -15,6 +16,7 @@ from fastrpc.dashboard import access
 from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.pages import approvals as approvals_page
+from fastrpc.dashboard.view import Sources
 from fastrpc.guard.approvals.store import (
     COMMAND_LINE,
     Approval,
@@ -22,6 +24,7 @@ from fastrpc.guard.approvals.store import (
     ApprovalStore,
 )
 from fastrpc.storage.database import Database
+from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
 Ask = Callable[..., Approval]
@@ -100,6 +103,22 @@ def test_the_cookie_is_for_these_pages_alone_and_no_script_reads_it(
     answer = Browser(dashboard).sign_in(SignInStore(database).make_link("ada", "viewer"))
     attributes = {part.strip().lower() for part in answer.headers["set-cookie"].split(";")[1:]}
     assert {"httponly", "samesite=strict", "path=/dashboard"} <= attributes
+
+
+@pytest.mark.parametrize(
+    ("base", "is_secure"),
+    [("http://mcp.example.com", True), ("https://127.0.0.1:8700", True), (BASE, False)],
+)
+def test_away_from_this_machine_browsers_send_the_cookie_by_tls_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch, base: str, is_secure: bool
+) -> None:
+    monkeypatch.setattr(dashboard_browser, "BASE", base)
+    rules = AccessRules(None, hosts=["mcp.example.com"])
+    browser = Browser(Dashboard(Sources(lambda: database, "shop"), rules))
+    answer = browser.sign_in(SignInStore(database).make_link("ada", "viewer"))
+    assert answer.status_code == 303
+    attributes = {part.strip().lower() for part in answer.headers["set-cookie"].split(";")[1:]}
+    assert ("secure" in attributes) == is_secure
 
 
 # --- deciding ---------------------------------------------------------------------------------------------

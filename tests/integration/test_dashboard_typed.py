@@ -244,3 +244,25 @@ def test_a_token_that_is_shown_once_has_no_button_that_leads_away(visit: Visit) 
 def test_a_code_that_does_not_sign_in_stays_in_its_field(dashboard: Dashboard) -> None:
     answer = Browser(dashboard).sign_in(TYPED)
     assert (answer.status_code, TYPED in texts_of(answer.text)) == (403, True)
+
+
+@pytest.mark.parametrize(("action", "name"), [("reject", "comment"), ("edit", "arg:place")])
+def test_a_call_whose_time_is_over_under_the_eyes_is_said_to_be_over_with_what_was_typed(
+    visit: Visit, ask: Ask, store: ApprovalStore, monkeypatch: pytest.MonkeyPatch, action: str, name: str
+) -> None:
+    waiting, browser = ask(may_edit=True), visit()
+    assert f"/approvals/{waiting.id}/{action}" in browser.get(f"/approvals/{waiting.id}").text
+    real = ApprovalStore.__init__
+
+    def later(self: ApprovalStore, *given: Any) -> None:
+        real(self, *given)
+        self.clock = lambda: waiting.expires_at + 1
+
+    monkeypatch.setattr(ApprovalStore, "__init__", later)
+    typed = '"typed with care"'
+    answer = browser.send(f"/approvals/{waiting.id}/{action}", confirmed="yes", **{name: typed})
+    assert answer.status_code == 409, answer.text
+    assert 'role="alert"' in answer.text
+    assert typed in unescape(answer.text)
+    assert "What you had typed" in answer.text
+    assert store.get(waiting.id).decided_by is None
