@@ -209,7 +209,7 @@ def test_no_text_of_a_caller_becomes_an_element_and_a_choice_keeps_the_boxes(
 @pytest.mark.parametrize(
     "query", ["by=x&measure=y&span=z", "with:=yes", "with:none=yes", "by=caller&by=tool"]
 )
-def test_a_choice_that_there_is_not_is_no_error(browser: Browser, query: str) -> None:
+def test_a_choice_that_does_not_exist_is_no_error(browser: Browser, query: str) -> None:
     assert browser.get(f"/comparison?{query}").status_code == 200
     assert browser.get(f"/comparison.svg?{query}").status_code == 200
 
