@@ -36,7 +36,7 @@ SOAK_SECONDS ?= 60
 # Images of containers often set it. Each of the suite's thousands of processes would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: docs fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard bench-tasks bench-workers bench-fleet measured soak wheels check-wheels lock clean
+.PHONY: docs pictures fastmcp help run prepare test test-all test-fast test-unit test-skipped coverage explore sanitize fuzz conformance interop swap mutate lint bench bench-peers bench-report bench-micro bench-instructions bench-guard bench-tasks bench-workers bench-fleet measured soak wheels check-wheels lock clean
 
 help:                    ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -111,6 +111,9 @@ docs: $(STAMP) $(DOCS)/.made  ## the site of the documentation, in .cache/site/h
 	$(BIN)/python .ci/site/pages.py $(SITE)
 	$(DOCS)/bin/zensical build --strict --clean --config-file $(SITE)/zensical.toml
 	$(BIN)/python .ci/site/screenshots.py docs/pictures $(SITE)/html
+
+pictures: $(STAMP)       ## the pictures of the dashboard, in docs/pictures, of a server that runs; with the times of the moment, so not part of docs
+	$(BIN)/python .ci/site/dashboard_pictures.py docs/pictures
 
 bench: bench-peers       ## every workload against every server that is built here
 	$(BIN)/python benchmarks/run.py --peers all

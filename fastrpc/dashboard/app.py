@@ -26,7 +26,7 @@ from fastrpc import diagnostics
 from fastrpc.dashboard import pages
 from fastrpc.dashboard.access import SignInStore, Visitor
 from fastrpc.dashboard.live import Changes, TooManyPages
-from fastrpc.dashboard.view import COOKIE, PREFIX, Handler, PageError, PageView, Sources
+from fastrpc.dashboard.view import COOKIE, PREFIX, PageError, PageRoute, PageView, Sources
 from fastrpc.errors import FAILURES
 from fastrpc.guard.approvals.store import ApprovalError
 from fastrpc.storage.errors import StorageError
@@ -47,6 +47,7 @@ MOST_FIELDS = 200
 MOST_THREADS = 8
 """Pages that are made at once; others wait. The event loop's threads are for the calls of tools."""
 OTHER_SESSION = "This form is of another session: open the page again and send it once more."
+SESSION_OVER = "Your session has ended, so nothing was done. Sign in, and send the form once more."
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADERS = {
     "content-security-policy": (
@@ -86,7 +87,7 @@ class Dashboard:
             for each in page.routes:
                 if each.method == "GET":
                     self._got.append(compile_path(each.path)[0])
-                endpoint = self._endpoint(each.handler, each.role)
+                endpoint = self._endpoint(each)
                 routes.append(Route(each.path, endpoint, methods=[each.method]))
         self._app: ASGIApp = Starlette(
             routes=[Mount(PREFIX, routes=routes), Route(PREFIX, _to_the_first)],
@@ -116,23 +117,38 @@ class Dashboard:
 
     # --- a request ----------------------------------------------------------------------------------------
 
-    def _endpoint(self, handler: Handler, role: str | None) -> Callable[..., object]:
+    def _endpoint(self, route: PageRoute) -> Callable[..., object]:
         """Return the endpoint of a page's route: it reads a form, and then does the rest on one thread."""
 
         def page(request: Request, visitor: Visitor | None, form: dict[str, str]) -> Response:
-            if role is not None and visitor is None:
+            if route.role is not None and visitor is None:
+                if request.method == "POST":
+                    raise PageError(SESSION_OVER, 401)
                 return _sign_in_first(request)
             token = form.pop("form_token", "")
-            is_of_session = request.method == "POST" and role is not None
+            view = self._view(request, visitor, form)
+            if route.role is not None:
+                view.needs(route.role)
+            if route.again is not None and view.chosen:  # it only shows what was sent
+                return view.with_choice(route.again(view))
+            is_of_session = request.method == "POST" and route.role is not None
             if is_of_session and visitor is not None and not visitor.sent(token):
                 raise PageError(OTHER_SESSION, 403)
-            view = self._view(request, visitor, form)
-            if role is not None:
-                view.needs(role)
-            return handler(view)
+            return route.handler(view)
+
+        def failed(
+            request: Request, visitor: Visitor | None, sent: dict[str, str], status: int, message: str
+        ) -> Response:
+            view = self._view(request, visitor, dict(sent))
+            if view.is_part:
+                return view.page("error_state.html", status, message=message)
+            kept = {name: text for name, text in view.form.items() if name != "form_token"}
+            is_kept = route.again is not None and any(kept.values())
+            of_form = {"kept": kept if is_kept else {}, "action": request.url.path, "is_over": status == 401}
+            return view.with_choice(view.page("error.html", status, message=message, **of_form))
 
         def answer(request: Request, form: dict[str, str] | PageError) -> Response:
-            visitor = None
+            visitor, sent = None, {} if isinstance(form, PageError) else dict(form)
             try:
                 visitor = self._visitor(request)
                 if _has_nul(request):
@@ -147,7 +163,7 @@ class Dashboard:
             except FAILURES as error:
                 diagnostics.write("error", f"{request.method} {request.url.path:.200} failed", error)
                 status, message = 500, "Internal error; see the server's log"
-            return self._view(request, visitor, {}).page("error.html", status, message=message)
+            return failed(request, visitor, sent, status, message)
 
         async def endpoint(request: Request) -> Response:
             request.state.loop = loop = asyncio.get_running_loop()

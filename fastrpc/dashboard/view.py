@@ -53,6 +53,11 @@ LOOP_SECONDS = 10.0
 """How long a page waits for the event loop that serves."""
 THEMES = ("auto", "light", "dark")
 LANGUAGE_COOKIE, THEME_COOKIE = "fastrpc_language", "fastrpc_theme"
+CHOICES = {"language": (LANGUAGE_COOKIE, LANGUAGES), "theme": (THEME_COOKIE, THEMES)}
+"""What a visitor chooses by a button that may send any form along: its cookie, and the known values."""
+AGAIN = "again"
+"""The name of the button that shows a form once more, with what was typed."""
+YEAR_SECONDS = 365 * 24 * 3600
 NEEDED = {
     VIEWER: "Sign in first.",
     APPROVER: "Your role may look, but not decide.",
@@ -74,12 +79,14 @@ Handler = Callable[["PageView"], "Response"]
 @dataclass(frozen=True)
 class PageRoute:
     """A path below the dashboard, and what answers there. `role`: who may; None: anyone, signed in or not. A
-    form names its role: the default is that of a page which changes nothing."""
+    form names its role: the default is that of a page which changes nothing. `again`: shows the page of a
+    form once more, with what was typed, and does nothing else; None for a form in which nothing is typed."""
 
     method: str
     path: str
     handler: Handler
     role: str | None = VIEWER
+    again: Handler | None = None
 
 
 @dataclass(frozen=True)
@@ -132,8 +139,9 @@ class Page:
 
 class PageView:
     """A request of a visitor, None for one who has not signed in. `menu` are the pages
-    that it names, `form` has the fields of a form; `loop` is the event loop that serves; `here` is the path
-    of the page, where it is got: for the response to a form, that of the page with the form."""
+    that it names, `form` has the fields of a form, except those of a button of every page, which are in
+    `chosen`; `loop` is the event loop that serves; `here` is the path of the page, where it is got: for the
+    response to a form, that of the page with the form."""
 
     def __init__(
         self,
@@ -150,6 +158,7 @@ class PageView:
         self.request = request
         self.visitor = visitor
         self.form = form
+        self.chosen = {name: form.pop(name) for name in (*CHOICES, AGAIN) if name in form}
         self.loop = loop
         self.here = here
 
@@ -176,12 +185,12 @@ class PageView:
     @cached_property
     def language(self) -> Language:
         """The language that the visitor has chosen, or the browser's first one that there is."""
-        chosen = self.request.cookies.get(LANGUAGE_COOKIE, "")
+        chosen = self.chosen.get("language") or self.request.cookies.get(LANGUAGE_COOKIE, "")
         return LANGUAGES.get(chosen) or language_of(self.request.headers.get("accept-language", ""))
 
     @property
     def theme(self) -> str:
-        chosen = self.request.cookies.get(THEME_COOKIE, "auto")
+        chosen = self.chosen.get("theme") or self.request.cookies.get(THEME_COOKIE, "auto")
         return chosen if chosen in THEMES else "auto"
 
     @cached_property
@@ -253,6 +262,13 @@ class PageView:
     def redirect(self, path: str) -> Response:
         """Return the response to a form: the browser goes to a path below the dashboard."""
         return RedirectResponse(f"{PREFIX}{path}", 303)
+
+    def with_choice(self, response: Response) -> Response:
+        """Have the browser keep the language or the theme that the visitor has chosen with this request."""
+        for name, (cookie, known) in CHOICES.items():
+            if self.chosen.get(name) in known:
+                self.set_cookie(response, cookie, self.chosen[name], YEAR_SECONDS)
+        return response
 
     def set_cookie(
         self, response: Response, name: str, value: str, seconds: int, same_site: str = "strict"

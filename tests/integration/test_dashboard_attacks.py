@@ -14,27 +14,19 @@ from typing import Any
 
 import httpx
 import pytest
-from fastrpc.tools.knowledge._personal import Personal
-from fastrpc.tools.knowledge._store import current, current_documents
+from fastrpc.tools.knowledge._store import current
 from support.dashboard_browser import BASE, Browser
 from support.guarded_folder import fastrpc, variables
-from support.guarded_shop import POLICY, shop_server
 from support.http_server import HttpProcess
-from support.knowledge_entries import ADA, write
+from support.knowledge_entries import write
 from support.pages_read import Elements
+from support.whole_dashboard import CALL, ELSEWHERE, PARAMETER, path_of, places, routes, whole
 
 from fastrpc.dashboard.access import VIEWER, SignInStore
 from fastrpc.dashboard.app import MOST_THREADS, Dashboard
-from fastrpc.dashboard.openid import CALLBACK
-from fastrpc.dashboard.pages import audit as audit_page
-from fastrpc.dashboard.pages import figures as figures_page
-from fastrpc.dashboard.serving import ServingProcess
-from fastrpc.dashboard.task_database import TaskDatabase
-from fastrpc.dashboard.view import COOKIE, AuditSource, PageRoute, Sources
+from fastrpc.dashboard.view import COOKIE, PageRoute, Sources
 from fastrpc.guard.approvals.store import Approval, ApprovalStore
 from fastrpc.guard.audit.log import AuditLog
-from fastrpc.guard.callers.tokens import CallerTokens
-from fastrpc.guard.editing import PolicyEditor
 from fastrpc.storage.database import Database
 from fastrpc.storage.errors import StorageError
 from fastrpc.transports.http.guard import AccessRules
@@ -43,24 +35,6 @@ pytest_plugins = ["support.guard_database", "support.dashboard"]
 Ask = Callable[..., Approval]
 Visit = Callable[..., Browser]
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
-PARAMETER = re.compile(r"\{\w+(?::\w+)?\}")
-ELSEWHERE = {"/enter/elsewhere", CALLBACK}
-"""What leads on: to an authorization server, and back to the form without one."""
-CALL = {"category": "mcp_server", "actor": "ada#1", "action": "tools/call", "tool": "search", "outcome": "ok"}
-RUN = {
-    "id": "seen:1", "workflow": "seen", "state": "completed", "started_at": 1.0, "ended_at": 2.0, "input": {},
-    "output": None, "error": "", "definition": {}, "step_count": 0, "steps": [],
-}  # fmt: skip
-
-
-class Knowledge(Personal):
-    """What the toolset has of a person, with a run: only a server that executes workflows makes one."""
-
-    def run(self, id: str) -> dict[str, Any]:
-        return {**RUN, "id": id}
-
-    def runs(self, offset: int) -> list[dict[str, Any]]:
-        return [RUN]
 
 
 @pytest.fixture
@@ -74,64 +48,12 @@ def log(tmp_path: Path) -> Iterator[AuditLog]:
 def dashboard(
     database: Database, log: AuditLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Dashboard:
-    """A dashboard that has everything that pages show."""
-    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
-    for name in ("knowledge", "tasks"):
-        monkeypatch.setenv(f"FASTRPC_{name.upper()}_DATABASE", f"sqlite:///{tmp_path}/{name}.sqlite3")
-    monkeypatch.setattr(audit_page, "CHECK_SECONDS", 0.0)
-    monkeypatch.setattr(figures_page, "WAIT_SECONDS", 0.0)
-    policy, shop = tmp_path / "guard.toml", shop_server()
-    policy.write_text(POLICY)
-    sources = Sources(
-        lambda: database,
-        "shop",
-        serving=ServingProcess(shop),
-        tasks=TaskDatabase(),
-        audit=log,
-        log=AuditSource(log.folder),
-        policy=PolicyEditor(str(policy), shop),
-        knowledge=Knowledge,
-    )
-    return Dashboard(sources, AccessRules(None))
+    return whole(database, log, tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def pages(visit: Visit, ask: Ask, log: AuditLog, database: Database) -> dict[str, str]:
-    """By the path of a route with parameters, one at which a page is that shows something."""
-    log.append(CALL)
-    assert log.flush()
-    recorded = re.search(
-        rb'"id":"(audit_\w+)"', b"".join(map(Path.read_bytes, Path(log.folder).glob("*.jsonl")))
-    )
-    assert recorded is not None
-    token, _ = CallerTokens(database).create("ada", caller_class="agent")
-    entry = write(current(), "The deadline is in May.")
-    document, _ = current_documents().begin(ADA, "notes.txt", b"notes", ())
-    browser = visit()
-    browser.get("/tool?name=search")
-    made = browser.send("/tool", tool="search", call="c" * 20, **{"arg:text": '"tea"'})
-    assert made.headers["location"] == f"/dashboard/own-calls/{'c' * 20}", made.text
-    return {
-        "/approvals/{id}": f"/approvals/{ask().id}",
-        "/tool": "/tool?name=search",
-        "/own-calls/{id}": f"/own-calls/{'c' * 20}",
-        "/callers/classes/{name:path}": "/callers/classes/agent",
-        "/callers/tokens/{id}": f"/callers/tokens/{token.id}",
-        "/audit/{id}": f"/audit/{recorded[1].decode()}",
-        "/figures/{id}.svg": f"/figures/{next(iter(figures_page.CHARTS))}.svg",
-        "/knowledge/entries/{id}": f"/knowledge/entries/{entry.id}",
-        "/knowledge/documents/{id}": f"/knowledge/documents/{document.id}",
-    }
-
-
-def routes(dashboard: Dashboard) -> list[PageRoute]:
-    found = [route for page in dashboard.pages for route in page.routes]
-    assert len(found) > 15
-    return found
-
-
-def path_of(route: PageRoute, parameter: str = "ap_nothing") -> str:
-    return PARAMETER.sub(lambda found: parameter, route.path)
+    return places(visit, ask, log, database)
 
 
 def asked(
@@ -182,6 +104,10 @@ def test_whoever_has_not_signed_in_gets_nothing_but_the_way_in(dashboard: Dashbo
     for route in routes(dashboard):
         if route.role is not None:
             answer = asked(Browser(dashboard), route)
+            if route.method == "POST":
+                assert answer.status_code == 401, route.path
+                assert "<form" not in answer.text.partition("<main")[2], route.path
+                continue
             assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard/enter"), route.path
             assert answer.text == "", route.path
 
@@ -299,6 +225,29 @@ def test_a_form_with_half_of_a_surrogate_pair_is_refused(
     answer = browser._send("POST", f"/approvals/{waiting.id}/reject", content=body, headers={"origin": BASE})
     assert answer.status_code == 400
     assert store.get(waiting.id).state == "waiting"
+
+
+def test_no_address_that_a_caller_has_chosen_can_be_clicked(
+    visit: Visit, dashboard: Dashboard, ask: Ask, log: AuditLog, pages: dict[str, str]
+) -> None:
+    address = "https://evil.example/"
+    waiting = ask(f"{address}a", {address: address}, reason=address, server=address, owner=address)
+    log.append({**CALL, "tool": address, "actor": address, "reason": address})
+    assert log.flush()
+    entry = write(current(), f"See {address} or javascript:alert(1)", source=address, tags=("a",))
+    shown = {"/approvals/{id}": f"/approvals/{waiting.id}"}
+    shown["/knowledge/entries/{id}"] = f"/knowledge/entries/{entry.id}"
+    browser, seen = visit(), 0
+    for route in routes(dashboard):
+        if route.method != "GET" or route.path in ELSEWHERE:
+            continue
+        answer = browser.get({**pages, **shown}.get(route.path, path_of(route)))
+        seen += address in answer.text
+        for tag, attributes in Elements(answer.text).found:
+            for name in ("href", "action", "formaction", "src", "srcset", "hx-get", "hx-post", "sse-connect"):
+                leads = attributes.get(name)
+                assert leads is None or leads.startswith(("/dashboard", "?", "#")), (route.path, tag, leads)
+    assert seen >= 5
 
 
 # --- headers ----------------------------------------------------------------------------------------------

@@ -93,6 +93,65 @@ def test_changed_arguments_run_as_they_were_shown_and_no_script_is_needed(shop: 
             assert call.communicate(timeout=60)[0].strip() == "wiped /tmp/one"
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_what_is_typed_stays_when_language_and_theme_are_changed_and_enter_sends_the_form(
+    shop: Shop, browser: Any, scripts: bool
+) -> None:
+    with shop.begin(), shop.calling("wipe", "place=/srv") as call:
+        page = browser.new_context(java_script_enabled=scripts).new_page()
+        page.goto(f"{shop.url}/dashboard")
+        page.fill("#code", "half of a code")
+        page.click("[lang=ar]")
+        assert page.input_value("#code") == "half of a code"
+        page.click("[lang=en]")
+        page.fill("#code", shop.link("ada"))
+        page.press("#code", "Enter")
+        while "wipe" not in page.content():
+            page.wait_for_timeout(200)
+            page.reload()
+        page.click("article a.button")
+        page.fill("#comment", "not on Fridays")
+        page.click("summary")
+        page.fill("#arg-1", '"half')
+        page.click("[lang=ar]")
+        assert page.get_attribute("html", "dir") == "rtl"
+        page.click("button[name=theme]")
+        assert page.get_attribute("html", "data-theme") == "dark"
+        page.fill("#arg-1", '"/tmp"')
+        page.click("button[formaction$=edit]")
+        assert page.inner_text("ins") == '"/tmp"'
+        page.click("[lang=en]")
+        assert page.inner_text("ins") == '"/tmp"'
+        assert page.input_value("#comment") == "not on Fridays"
+        page.press("#comment", "Enter")
+        page.wait_for_selector("text=rejected")
+        assert "not on Fridays" in call.communicate(timeout=60)[1]
+
+
+def test_of_two_people_who_click_at_once_one_decides_and_the_other_reads_who(
+    shop: Shop, browser: Any
+) -> None:
+    with shop.begin(), shop.calling("wipe", "place=/srv") as call:
+        people = {"ada": "button.yes", "bob": "button.no"}
+        pages = {person: browser.new_context().new_page() for person in people}
+        for person, page in pages.items():
+            page.goto(shop.link(person))
+            page.click("article a.button")
+            page.fill("#comment", f"the reason of {person}")
+        for person, page in pages.items():
+            page.evaluate(f"void setTimeout(() => document.querySelector('main {people[person]}').click())")
+        for page in pages.values():
+            page.wait_for_selector(".state.used, .state.rejected, .state.approved", timeout=60_000)
+        said, wrong = call.communicate(timeout=60)
+        won = "ada" if "wiped /srv" in said else "bob"
+        assert won == "ada" or "the reason of bob" in wrong
+        lost = pages["bob" if won == "ada" else "ada"]
+        lost.wait_for_selector("[role=alert]")
+        assert f"by {won}" in lost.inner_text("[role=alert]")
+        if won == "ada":
+            assert "the reason of bob" in lost.inner_text("main")  # what was typed is not lost
+
+
 def test_an_open_page_goes_on_after_a_restart_of_the_server(shop: Shop, browser: Any) -> None:
     page = browser.new_page()
     with shop.begin():

@@ -13,6 +13,7 @@ import pytest
 from support.dashboard_browser import Browser, question
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
+from support.terminal import on_terminal
 from support.waiting import eventually
 
 from fastrpc import Client
@@ -127,3 +128,21 @@ def test_the_folder_of_the_log_and_its_key_are_each_of_the_option_or_else_of_the
         eventually(lambda: "The check runs" not in browser.get("/audit/check").text)
     page = html.unescape(browser.last)
     assert [words for words in ("Verified", OWN, "No such file") if words in page] == said
+
+
+def test_a_server_prints_a_link_at_a_terminal_and_none_into_a_log(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TOOLS)
+    (tmp_path / "guard.toml").write_text("[expose]\ntools = ['*']\n")
+    fastrpc(tmp_path, "token", "create", "--owner", "agent")
+    command = ("serve", "shop.py", "--http", "127.0.0.1:0", "--guard", "guard.toml", "--dashboard")
+    state = {"FASTRPC_STATE_DIR": str(tmp_path / "state")}
+    with on_terminal(tmp_path, *command, columns=400, **state) as terminal:
+        terminal.until("sign in once, within ten minutes: ")
+        link = terminal.until("\n").strip()
+        browser = Browser(link.partition("/dashboard/")[0])
+        assert browser.sign_in(link).status_code == 303
+        assert "administrator" in browser.get("/").text
+        assert Browser(link.partition("/dashboard/")[0]).sign_in(link).status_code == 403
+    with HttpProcess(*command, folder=tmp_path, environment=variables(tmp_path)) as server:
+        eventually(lambda: "to sign in, make a link: fastrpc dashboard link" in server.stderr)
+        assert "enter#" not in server.stderr + server.stdout

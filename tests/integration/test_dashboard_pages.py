@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support import dashboard_browser
 from support.dashboard_browser import BASE, Browser, question
 from support.pages_read import Elements
 
@@ -15,6 +16,7 @@ from fastrpc.dashboard import access
 from fastrpc.dashboard.access import SignInStore
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.pages import approvals as approvals_page
+from fastrpc.dashboard.view import Sources
 from fastrpc.guard.approvals.store import (
     COMMAND_LINE,
     Approval,
@@ -22,6 +24,7 @@ from fastrpc.guard.approvals.store import (
     ApprovalStore,
 )
 from fastrpc.storage.database import Database
+from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
 Ask = Callable[..., Approval]
@@ -42,6 +45,9 @@ def test_without_a_session_each_page_leads_to_the_form_and_a_part_of_a_page_does
         answer = browser.get(path.replace("{id}", "ap_x"))
         if answer.status_code == 405:  # a form's
             answer = browser.send(path.replace("{id}", "ap_x"))
+            assert (answer.status_code, "Your session has ended" in answer.text) == (401, True), path
+            assert 'href="/dashboard/enter"' in answer.text, path
+            continue
         assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard/enter"), path
     part = browser.get("/", **{"hx-request": "true"})
     assert (part.status_code, part.headers["hx-redirect"]) == (401, "/dashboard/enter")
@@ -99,6 +105,22 @@ def test_the_cookie_is_for_these_pages_alone_and_no_script_reads_it(
     assert {"httponly", "samesite=strict", "path=/dashboard"} <= attributes
 
 
+@pytest.mark.parametrize(
+    ("base", "is_secure"),
+    [("http://mcp.example.com", True), ("https://127.0.0.1:8700", True), (BASE, False)],
+)
+def test_away_from_this_machine_browsers_send_the_cookie_by_tls_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch, base: str, is_secure: bool
+) -> None:
+    monkeypatch.setattr(dashboard_browser, "BASE", base)
+    rules = AccessRules(None, hosts=["mcp.example.com"])
+    browser = Browser(Dashboard(Sources(lambda: database, "shop"), rules))
+    answer = browser.sign_in(SignInStore(database).make_link("ada", "viewer"))
+    assert answer.status_code == 303
+    attributes = {part.strip().lower() for part in answer.headers["set-cookie"].split(";")[1:]}
+    assert ("secure" in attributes) == is_secure
+
+
 # --- deciding ---------------------------------------------------------------------------------------------
 
 
@@ -134,6 +156,9 @@ def test_what_somebody_else_decided_meanwhile_is_said_and_what_was_typed_is_kept
     assert answer.status_code == 409
     assert f"{waiting.id} is approved by bob" in answer.text
     assert store.get(waiting.id).decided_by == "bob"
+    assert "typed with care" in answer.text
+    answer = browser.send(f"/approvals/{waiting.id}/edit", arg_place='"typed too"', confirmed="yes")
+    assert (answer.status_code, "typed too" in answer.text) == (409, True)
 
 
 def test_a_form_that_is_sent_twice_decides_once(visit: Visit, ask: Ask, store: ApprovalStore) -> None:

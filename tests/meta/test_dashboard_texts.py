@@ -13,7 +13,7 @@ import pytest
 
 from fastrpc.dashboard import pages
 from fastrpc.dashboard.access import ROLES
-from fastrpc.dashboard.app import OTHER_SESSION
+from fastrpc.dashboard.app import OTHER_SESSION, SESSION_OVER
 from fastrpc.dashboard.language import LANGUAGES
 from fastrpc.dashboard.pages import knowledge
 from fastrpc.dashboard.view import NEEDED
@@ -51,7 +51,7 @@ def texts() -> set[str]:
     found |= texts_of_code() | {*ROLES, *STATES, *LEVELS, *NEEDED.values()}
     found.add("The form is longer than 1,048,576 bytes.")
     found.add("This link has been used, or its time is over. Make another one: fastrpc dashboard link")
-    found |= {"Internal error; see the server's log", OTHER_SESSION, knowledge.NOT_SERVED}
+    found |= {"Internal error; see the server's log", OTHER_SESSION, SESSION_OVER, knowledge.NOT_SERVED}
     for each in iter_modules(pages.__path__):
         found |= {*getattr(import_module(f"{pages.__name__}.{each.name}"), "WORDS", ())}
     return found

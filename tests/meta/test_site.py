@@ -261,10 +261,17 @@ def test_screenshots_are_small_load_nothing_and_are_shown_in_a_page() -> None:
     written = "".join(path.read_text(encoding="utf-8") for path in (*REPOSITORY.glob("docs/**/*.md"),))
     written += (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for path in PICTURES.iterdir():
-        assert path.stat().st_size < 200_000
+        assert path.stat().st_size < (60_000 if path.name.startswith("dashboard-") else 200_000)
         assert f"pictures/{path.name})" in written
         if path.suffix == ".svg":
             assert "url(http" not in path.read_text(encoding="utf-8")
+
+
+def test_the_pictures_of_the_dashboard_are_four_and_what_their_script_makes() -> None:
+    made = (REPOSITORY / ".ci" / "site" / "dashboard_pictures.py").read_text(encoding="utf-8")
+    kept = {path.name for path in PICTURES.glob("dashboard-*")}
+    assert kept == set(re.findall(r'folder / "(dashboard-\w+\.png)"', made))
+    assert len(kept) == 4
 
 
 def test_without_chromium_the_picture_of_the_site_stays(

@@ -256,14 +256,41 @@ def approve(view: PageView) -> Response:
 
 
 def reject(view: PageView) -> Response:
-    comment = view.form.get("comment", "").strip()
-    return _decide(view, ApprovalDecision(False, view.person, DASHBOARD, comment=comment))
+    return _decide(view, ApprovalDecision(False, view.person, DASHBOARD, comment=_comment(view)))
 
 
 def edit(view: PageView) -> Response:
     """Show what changed arguments would change; with `confirmed`, approve the call with them."""
     approval = view.approvals.get(_id(view))
-    texts = {name[4:]: text for name, text in view.form.items() if name.startswith("arg:")}
+    texts = _typed(view)
+    edited, mistakes = _read(view, approval)
+    if mistakes or not edited:
+        nothing = (
+            ""
+            if mistakes
+            else view.language.text("Nothing is changed: approve it as it is, or change a value.")
+        )
+        comment = _comment(view)
+        return _show(view, approval, 400, edited=texts, mistakes=mistakes, error=nothing, comment=comment)
+    if view.form.get("confirmed") != "yes":
+        confirm = differences(approval, edited)
+        return _show(view, approval, edited=texts, confirm=confirm, comment=_comment(view))
+    text = json.dumps(edited, ensure_ascii=False)
+    return _decide(view, ApprovalDecision(True, view.person, DASHBOARD, edited_arguments=text))
+
+
+def _typed(view: PageView) -> dict[str, str]:
+    """Return the texts of the arguments by name, as they were typed."""
+    return {name[4:]: text for name, text in view.form.items() if name.startswith("arg:")}
+
+
+def _comment(view: PageView) -> str:
+    return view.form.get("comment", "").strip()
+
+
+def _read(view: PageView, approval: Approval) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of the arguments that were changed, and what is wrong with the texts of others."""
+    texts = _typed(view)
     edited: dict[str, Any] = {}
     mistakes: dict[str, str] = {}
     for name, before in ShownApproval(approval, 0.0, view.person).values:
@@ -274,28 +301,34 @@ def edit(view: PageView) -> Response:
             edited[name] = value_of(text, view.language.text)
         except Mistake as mistake:
             mistakes[name] = str(mistake)
-    if mistakes or not edited:
-        nothing = (
-            ""
-            if mistakes
-            else view.language.text("Nothing is changed: approve it as it is, or change a value.")
-        )
-        return _show(view, approval, 400, edited=texts, mistakes=mistakes, error=nothing)
-    if view.form.get("confirmed") != "yes":
-        return _show(view, approval, edited=texts, confirm=differences(approval, edited))
-    text = json.dumps(edited, ensure_ascii=False)
-    return _decide(view, ApprovalDecision(True, view.person, DASHBOARD, edited_arguments=text))
+    return edited, mistakes
+
+
+def again(view: PageView) -> Response:
+    """Show an approval with what was typed about it; with `compared`, with what that changes."""
+    approval = view.approvals.get(_id(view))
+    edited, mistakes = _read(view, approval)
+    is_compared = "compared" in view.form and edited and not mistakes
+    return _show(
+        view,
+        approval,
+        edited=_typed(view) if edited or mistakes else {},
+        mistakes=mistakes,
+        confirm=differences(approval, edited) if is_compared else None,
+        comment=_comment(view),
+    )
 
 
 def _decide(view: PageView, decision: ApprovalDecision) -> Response:
-    """Decide, and show the approval. What somebody else has decided meanwhile is said beside it."""
+    """Decide, and show the approval. What somebody else has decided meanwhile is said beside it, with what
+    was typed."""
     store, id = view.approvals, _id(view)
     try:
         store.decide(id, decision)
     except ApprovalError as error:
         if error.status == 404:
             raise
-        values = {"error": str(error), "comment": decision.comment}
+        values = {"error": str(error), "comment": _comment(view), "edited": _typed(view)}
         return _show(view, store.get(id), error.status, **values)
     return view.redirect("/" if view.form.get("from") == "list" else f"/approvals/{id}")
 
@@ -306,8 +339,8 @@ PAGES = [
             PageRoute("GET", "/", waiting),
             PageRoute("GET", "/approvals/{id}", one),
             PageRoute("POST", "/approvals/{id}/approve", approve, APPROVER),
-            PageRoute("POST", "/approvals/{id}/reject", reject, APPROVER),
-            PageRoute("POST", "/approvals/{id}/edit", edit, APPROVER),
+            PageRoute("POST", "/approvals/{id}/reject", reject, APPROVER, again),
+            PageRoute("POST", "/approvals/{id}/edit", edit, APPROVER, again),
         ],
         title="Waiting",
         order=1,

@@ -298,10 +298,10 @@ PAGES = [
     Page(
         [
             PageRoute("GET", "/callers", callers),
-            PageRoute("POST", "/callers", make, ADMINISTRATOR),
+            PageRoute("POST", "/callers", make, ADMINISTRATOR, again=callers),
             PageRoute("GET", "/callers/classes/{name:path}", of_class),
             PageRoute("GET", "/callers/tokens/{id}", token),
-            PageRoute("POST", "/callers/tokens/{id}/rotate", rotate, ADMINISTRATOR),
+            PageRoute("POST", "/callers/tokens/{id}/rotate", rotate, ADMINISTRATOR, again=token),
             PageRoute("POST", "/callers/tokens/{id}/revoke", revoke, ADMINISTRATOR),
         ],
         title="Callers",

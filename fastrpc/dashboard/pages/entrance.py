@@ -14,14 +14,15 @@ a page of this site requests has the session's cookie.
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from starlette.responses import RedirectResponse
 
 from fastrpc.dashboard import openid
 from fastrpc.dashboard.access import SESSION_SECONDS, VIEWER
-from fastrpc.dashboard.language import LANGUAGES
 from fastrpc.dashboard.openid import CALLBACK, LOGIN_SECONDS, SignInFailed
 from fastrpc.dashboard.recording import recorded
-from fastrpc.dashboard.view import COOKIE, LANGUAGE_COOKIE, PREFIX, THEME_COOKIE, THEMES, Page, PageRoute
+from fastrpc.dashboard.view import COOKIE, PREFIX, Page, PageRoute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ LOGIN_COOKIE = "fastrpc_sign_in"
 """The cookie with the token of a sign-in that has begun at an authorization server."""
 WORDS = (openid.OTHER_BROWSER, openid.REFUSED, openid.NOT_THERE, openid.BUSY, openid.NO_ROLE)
 """What is looked up in the visitor's language, besides the texts of the templates."""
-YEAR_SECONDS = 365 * 24 * 3600
 USED = "This link has been used, or its time is over. Make another one: fastrpc dashboard link"
 
 
@@ -45,7 +45,9 @@ def form(view: PageView) -> Response:
 
 def _entrance(view: PageView, error: str, status: int = 200) -> Response:
     elsewhere = view.sources.sign_in
-    return view.page("entrance.html", status, error=error, server_name=elsewhere.server if elsewhere else "")
+    server = elsewhere.server if elsewhere else ""
+    typed = view.form.get("code", "")
+    return view.page("entrance.html", status, error=error, server_name=server, typed=typed)
 
 
 def sign_in(view: PageView) -> Response:
@@ -103,21 +105,21 @@ def sign_out(view: PageView) -> Response:
 
 
 def choose(view: PageView) -> Response:
-    """Set language and theme, and return to the page that had the form."""
-    back = view.form.get("back", "")
-    is_here = back.startswith(f"{PREFIX}/") and "\\" not in back and back.isprintable()
-    response = view.redirect(back.removeprefix(PREFIX) if is_here else "/")
-    for cookie, name, known in ((LANGUAGE_COOKIE, "language", LANGUAGES), (THEME_COOKIE, "theme", THEMES)):
-        if view.form.get(name) in known:
-            view.set_cookie(response, cookie, view.form[name], YEAR_SECONDS)
-    return response
+    """Set language and theme, and return to the page that had the form. Of a page with a form that searches,
+    the fields of that form come along: they become the query."""
+    back = view.form.pop("back", "") or view.query.get("back", "")
+    if not (back.startswith(f"{PREFIX}/") and "\\" not in back and back.isprintable()):
+        back = f"{PREFIX}/"
+    elif view.form:
+        back = f"{back}?{urlencode(view.form)}"
+    return view.with_choice(view.redirect(back.removeprefix(PREFIX)))
 
 
 PAGES = [
     Page(
         [
             PageRoute("GET", "/enter", form, role=None),
-            PageRoute("POST", "/enter", sign_in, role=None),
+            PageRoute("POST", "/enter", sign_in, role=None, again=form),
             PageRoute("GET", "/enter/elsewhere", begin_elsewhere, role=None),
             PageRoute("GET", CALLBACK, finish_elsewhere, role=None),
             PageRoute("POST", "/leave", sign_out, VIEWER),

@@ -85,6 +85,7 @@ class Figures:
     """The figures of a span, for a tool and a caller, "" for all."""
 
     def __init__(self, state: dict[str, Any], span: str, tool: str, caller: str) -> None:
+        self._state = state
         self.as_of = float(state.get("as_of", 0.0))
         self.span, self.tool, self.caller = span, tool, caller
         self.step, self._slots = SPANS[span]
@@ -115,13 +116,17 @@ class Figures:
             found.append(Figure(label, added(rows.get(slot, ())), seconds))
         return found
 
-    def by(self, column: int) -> list[Figure]:
-        """Return the figures by tool (column 1) or caller (2), most calls first."""
+    def by(self, column: int, most: int = MOST_NAMES) -> list[Figure]:
+        """Return the figures by tool (column 1) or caller (2), most calls first, of so many of them."""
         rows: dict[str, list[Counts]] = {}
         for row in self._wanted:
             rows.setdefault(row[column], []).append(row[3:])
         found = [Figure(name, added(each), self._slots * self.step) for name, each in rows.items()]
-        return sorted(found, key=lambda each: -each.calls)[:MOST_NAMES]
+        return sorted(found, key=lambda each: (-each.calls, each.label))[:most]
+
+    def of(self, column: int, name: str) -> Figures:
+        """Return the figures of one tool (column 1) or caller (2) of these."""
+        return Figures(self._state, self.span, *((name, self.caller) if column == 1 else (self.tool, name)))
 
     def names(self, column: int) -> list[str]:
         """Return all tools, or callers, of the span."""
@@ -154,13 +159,14 @@ CHARTS = {
 }
 
 
-def _chosen(view: PageView) -> tuple[str, str, str]:
+def chosen(view: PageView) -> tuple[str, str, str]:
+    """Return the span, the tool and the caller that a query names, "" for all tools and callers."""
     query = view.query
     span = query.get("span", "hour")
     return span if span in SPANS else "hour", query.get("tool", ""), query.get("caller", "")
 
 
-def _state(view: PageView, *, counts: bool) -> dict[str, Any]:
+def counted(view: PageView, *, counts: bool) -> dict[str, Any]:
     """Return what was counted; before that, count what is new. Raises PageError."""
     job = LogJob("count", view.log.folder)
     try:
@@ -173,49 +179,77 @@ def _state(view: PageView, *, counts: bool) -> dict[str, Any]:
     return state if state.get("format", FORMAT) == FORMAT else {}
 
 
-def figures(view: PageView) -> Response:
-    span, tool, caller = _chosen(view)
-    state = _state(view, counts=True)
-    found = Figures(state, span, tool, caller)
-    language = view.language
-    titles = {
+def spans_of(language: Language) -> dict[str, str]:
+    """Return the titles of the spans, by their names."""
+    return {
         "hour": language.text("Last hour"),
         "day": language.text("Last day"),
         "week": language.text("Last week"),
     }
+
+
+def figures(view: PageView) -> Response:
+    span, tool, caller = chosen(view)
+    state = counted(view, counts=True)
+    found = Figures(state, span, tool, caller)
+    language = view.language
     return view.page(
         "figures.html",
         figures=found,
         state=state,
-        spans=titles,
+        spans=spans_of(language),
         charts={name: (each.title(language), _label(view, found, name)) for name, each in CHARTS.items()},
         query=lambda **others: urlencode({"span": span, "tool": tool, "caller": caller} | others),
-        shown=_shown,
-        number=_number,
+        shown=shown_name,
+        number=number_of,
     )
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
+    """Return the name of a tool or a caller with every character visible, cut after `LONGEST_NAME`."""
     text = visible_name(name)
     return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
 
 
-def _number(value: Value) -> str:
+def number_of(value: Value) -> str:
+    """Return a value as a text, a dash for None."""
     return "–" if value is None else text_of(value)
 
 
 def _label(view: PageView, found: Figures, name: str) -> str:
+    drawing = CHARTS[name]
+    return label_of(view.language, drawing.title(view.language), _lines(view, found, name))
+
+
+def _lines(view: PageView, found: Figures, name: str) -> list[ChartLine]:
+    return [
+        ChartLine(words, [value_of(each) for each in found.over_time])
+        for words, value_of in CHARTS[name].lines(view.language)
+    ]
+
+
+def highest_and_latest(values: list[Value]) -> tuple[str, str]:
+    """Return the highest and the latest of the values that there are, as texts."""
+    known = [value for value in values if value is not None]
+    return (number_of(max(known)), number_of(known[-1])) if known else ("–", "–")
+
+
+def label_of(language: Language, title: str, lines: list[ChartLine]) -> str:
     """Return what a chart shows, in words: its title, and the highest and the latest value of each line."""
     parts = []
-    for words, value_of in CHARTS[name].lines(view.language):
-        values = [value for value in map(value_of, found.over_time) if value is not None]
-        highest, latest = (_number(max(values)), _number(values[-1])) if values else ("–", "–")
-        parts.append(
-            view.language.text(
-                "{line}: highest {highest}, latest {latest}", line=words, highest=highest, latest=latest
-            )
-        )
-    return "; ".join([CHARTS[name].title(view.language), *parts])
+    for line in lines:
+        highest, latest = highest_and_latest(line.values)
+        values = {"line": line.name, "highest": highest, "latest": latest}
+        parts.append(language.text("{line}: highest {highest}, latest {latest}", **values))
+    return "; ".join([title, *parts])
+
+
+def image(view: PageView, label: str, lines: list[ChartLine], times: list[str]) -> Response:
+    """Return a chart as an image, in the theme that the query names."""
+    theme = "dark" if view.query.get("theme") == "dark" else "light"
+    drawn = Chart(label, lines, times, theme, view.language.direction)
+    made = environment().get_template("chart.svg").render(chart=drawn)
+    return Response(made, media_type="image/svg+xml")
 
 
 def chart(view: PageView) -> Response:
@@ -223,16 +257,9 @@ def chart(view: PageView) -> Response:
     name = str(view.request.path_params["id"])
     if name not in CHARTS:
         raise PageError("There is no such chart.", 404)
-    found = Figures(_state(view, counts=False), *_chosen(view))
-    lines = [
-        ChartLine(words, [value_of(each) for each in found.over_time])
-        for words, value_of in CHARTS[name].lines(view.language)
-    ]
-    theme = "dark" if view.query.get("theme") == "dark" else "light"
-    labels = [each.label for each in found.over_time]
-    drawn = Chart(_label(view, found, name), lines, labels, theme, view.language.direction)
-    image = environment().get_template("chart.svg").render(chart=drawn)
-    return Response(image, media_type="image/svg+xml")
+    found = Figures(counted(view, counts=False), *chosen(view))
+    times = [each.label for each in found.over_time]
+    return image(view, _label(view, found, name), _lines(view, found, name), times)
 
 
 PAGES = [

@@ -143,8 +143,7 @@ def call(view: PageView) -> Response:
     """Call a tool with what the form has; a form that is sent again shows the call that it has made."""
     shown = _tool(view, view.form.get("tool", ""))
     fields = fields_of(shown.schema)
-    prefix = schema_form.PREFIX
-    typed = {name.removeprefix(prefix): text for name, text in view.form.items() if name.startswith(prefix)}
+    typed = _typed(view)
     arguments, mistakes = read(fields, typed, view.language.text)
     if mistakes:
         return _form(view, shown, typed, mistakes, status=400)
@@ -164,6 +163,17 @@ def call(view: PageView) -> Response:
     if view.serving.workers > 1:  # another process may get the next request, which does not know the call
         return _show_call(view, made)
     return view.redirect(f"/own-calls/{id}")
+
+
+def _typed(view: PageView) -> dict[str, str]:
+    """Return the texts of the form by the keys of its fields."""
+    prefix = schema_form.PREFIX
+    return {name.removeprefix(prefix): text for name, text in view.form.items() if name.startswith(prefix)}
+
+
+def tool_again(view: PageView) -> Response:
+    """The form of a tool, with what was typed."""
+    return _form(view, _tool(view, view.form.get("tool", "")), _typed(view))
 
 
 def own_call(view: PageView) -> Response:
@@ -262,7 +272,7 @@ PAGES = [
             PageRoute("POST", "/servers/start", start, APPROVER),
             PageRoute("GET", "/tools", tools),
             PageRoute("GET", "/tool", tool),
-            PageRoute("POST", "/tool", call, APPROVER),
+            PageRoute("POST", "/tool", call, APPROVER, again=tool_again),
             PageRoute("GET", "/own-calls/{id}", own_call),
             PageRoute("POST", "/own-calls/{id}/cancel", end, APPROVER),
         ],
