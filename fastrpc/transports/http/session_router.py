@@ -6,7 +6,7 @@ folder with mode 0700, as frames: the scope and the events of ASGI, in MessagePa
 checks it, as if it had arrived there. Requests of 2026-07-28 need no session and are never forwarded. Of a
 sealed session only the stream that a client opens by GET is. Over the same sockets a worker sends to the
 others, in order, its announcements (`fastrpc.engine.announcements`), of which they notify their clients, and
-what concerns sealed sessions (`session_sharing`).
+what concerns sealed sessions (`session_sharing`); and it asks them questions (`ask`), as the dashboard does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+    from typing import Any
 
     Frame = tuple[bytes, Callable[[], object] | None]
     Queue = tuple[int, bool]  # to a worker: what clients have posted, which may be long, or all else
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 ANNOUNCED = "fastrpc.announced"
 """The type of a frame with an announcement."""
+ASKED = "fastrpc.asked"
+"""The type of a frame with a question, which is answered with a frame."""
 FORWARDED = (
     "type",
     "asgi",
@@ -63,6 +66,8 @@ SHARE_SECONDS = 2.0
 log says so."""
 MOST_UNSENT = 16 * 1024 * 1024
 """Bytes that wait for another worker meanwhile: of what clients have posted, and of all else."""
+ASK_SECONDS = 5.0
+"""How long another worker may take to answer a question."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 
@@ -89,6 +94,8 @@ class SessionRouter:
         self._server: asyncio.AbstractServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sharing: SessionSharing | None = None
+        self.answer: Callable[[Any], Awaitable[Any]] | None = None
+        app.workers = self
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         owner = self._owner_of(scope) if scope["type"] == "http" else None
@@ -192,6 +199,10 @@ class SessionRouter:
             frame = await _frame(reader)
             if frame["type"] in (ANNOUNCED, SHARED):
                 await self._take_frames(frame, reader)
+            elif frame["type"] == ASKED:
+                if self.answer is not None:
+                    _write(writer, await self.answer(frame["question"]))
+                    await writer.drain()
             else:
                 body = _Body(reader)
                 await self._app(frame, body.receive, partial(_respond, writer))
@@ -201,6 +212,26 @@ class SessionRouter:
             pass  # the other worker has ended, or its client has gone
         finally:
             self._tasks.discard(task)
+            writer.close()
+
+    async def ask(self, question: Mapped) -> list[Mapped]:
+        """Ask each other worker, and return the answers of those that have given one within `ASK_SECONDS`."""
+        others = (other for other in range(self._count) if other != self._number)
+        answers = await asyncio.gather(*(self._ask_one(other, question) for other in others))
+        return [each for each in answers if each is not None]
+
+    async def _ask_one(self, other: int, question: Mapped) -> Mapped | None:
+        try:
+            return await asyncio.wait_for(self._answer_of(other, question), ASK_SECONDS)
+        except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError):
+            return None  # it has ended, begins only now, or is busy
+
+    async def _answer_of(self, other: int, question: Mapped) -> Mapped:
+        reader, writer = await asyncio.open_unix_connection(self._address(other), limit=MOST_UNREAD)
+        try:
+            _write(writer, {"type": ASKED, "question": question})
+            return await _frame(reader)
+        finally:
             writer.close()
 
     def share(self, announcement: bytes) -> None:
