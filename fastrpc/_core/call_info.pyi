@@ -16,7 +16,8 @@ class CallInfo:
     """The arguments as they are bound, by name, defaults among them; what they did not fit, as it came."""
     decided: Any
     """What a guard states of its decision about this call, for observers that want content
-    (`CallRecord.decided`); None: nothing."""
+    (`CallRecord.decided`), and what the connection states of its calls (`Connection.stated`), which a guard
+    keeps; None: nothing."""
     confirm: Callable[[], object] | None
     """Called just before the function: raises unless the arguments are those that a person has approved."""
     @property

@@ -76,7 +76,8 @@ cdef class CallInfo:
 
     @property
     def decided(self):
-        """What a guard has decided about this call, for its record; None: it does not say."""
+        """What a guard has decided about this call, for its record, and what the connection states of its
+        calls; None: neither."""
         return self.decision
 
     @decided.setter
@@ -95,7 +96,7 @@ cdef class CallInfo:
         """Make `decided_line` of the request's line; False without `decided`, or where no content is kept."""
         if self.decision is None or line == NULL:
             return False
-        self.decided_line = DecidedLine(<object> line, self.decision)
+        self.decided_line = DecidedLine(bytes(<object> line), self.decision)  # which has what was stated
         return True
 
     cdef list vector_values(self):

@@ -77,6 +77,7 @@ cdef class Connection:
     cdef CallForwarder forwarder         # that was used last
     cdef Py_ssize_t forwarded            # calls in flight that upstream servers answer
     cdef public str principal            # the authenticated principal, or ""
+    cdef public dict stated              # what the record of each call states besides, with content; or None
     cdef PyObject* context               # the Context of the call that is being served, or NULL
     cdef str last_outcome                # of the call that was answered last (`recorder.OUTCOMES`)
     cdef bint pumping

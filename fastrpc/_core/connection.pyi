@@ -50,6 +50,8 @@ class Connection:
     notify: Callable[[bytes], object] | None
     loop: AbstractEventLoop | None
     principal: str
+    stated: dict[Any, Any] | None
+    """What the record of each call states besides (`CallRecord.decided`), where records have content."""
     calls: CallsInFlight
     shared: bool
     bound_plans: object

@@ -27,6 +27,7 @@ from fastrpc._core.recorder cimport LONGEST_ID, Record, answer_in, line_of
 from fastrpc._core.slices cimport Slice, slice_of
 
 from fastrpc import forks
+from fastrpc._core.recorder import DecidedLine
 from fastrpc.errors import ArgumentError
 
 cdef dict FORKS = forks.__dict__  # a look-up here costs a fifth of `forks.generation`
@@ -284,7 +285,7 @@ cdef class Connection:
         cdef PyObject* vector[MOST_PARAMETERS + 2]
         cdef PyObject* outer = self.context
         cdef bytes long_id
-        cdef bytes line
+        cdef object line
         cdef Steps steps
         cdef int fits = 0
         cdef bint here = frame != NULL or self.may_begin(plan)
@@ -311,6 +312,8 @@ cdef class Connection:
             steps.times.bound = steps.times.allowed = ticks()
             if plan.recorder.keeps_content:
                 line = line_of(self.message)
+                if self.stated is not None:
+                    line = DecidedLine(line, self.stated)
                 steps.line = <PyObject*> line
         try:
             if fits > 0 and plan.is_direct and plan.inline and (
@@ -417,6 +420,8 @@ cdef class Connection:
             steps.values[plan.context_at] = <PyObject*> context
         if info is None and (plan.guard is not None or plan.around is not None):
             info = info_of_call(plan, self.principal, context, steps.values)
+        if info is not None and self.stated is not None:
+            info.decision = self.stated
         if plan.guard is not None and not self.ask_guard(plan, steps, context, info):
             return 0
         if plan.around is None:

@@ -60,7 +60,8 @@ class CallRecord:
         """The trace id of the request's ``traceparent`` in its ``_meta``, or "". Only with content."""
     @property
     def decided(self) -> Any:
-        """What a guard has decided about the call (`CallInfo.decided`), or None. Only with content."""
+        """What a guard has decided about the call (`CallInfo.decided`), and what the connection states of its
+        calls (`Connection.stated`), or None. Only with content."""
     def renamed(self, name: str) -> CallRecord:
         """Return a copy with another name: the one that a mounted server has for what was called."""
 

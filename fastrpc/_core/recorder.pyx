@@ -75,7 +75,7 @@ cdef class CallRecord:
     `started_at` seconds since 1970. The stages are in microseconds: `bind_us`, `guard_us`, `run_us`,
     `encode_us`, together `total_us`. `size` is that of the answer, in bytes. `arguments` and `answer` are
     bytes, or a salt and the SHA-256 of both; `arguments` of a resource are its URI. `decided` is what a
-    guard has decided about the call (`CallInfo.decided`), or None.
+    guard has decided about the call (`CallInfo.decided`), with what the connection states of it, or None.
     """
 
     def renamed(self, str name not None):

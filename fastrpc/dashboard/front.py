@@ -28,6 +28,8 @@ class DashboardFront:
 
     def __init__(self, front: Front, app: HttpApp, sources: Sources) -> None:
         self._front = front
+        if sources.serving is not None and app.workers is not None:
+            sources.serving.others, app.workers.answer = app.workers, sources.serving.answer
         self._dashboard = Dashboard(sources, app.guard)
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:

@@ -2,14 +2,17 @@
 
 A call is one that the server makes to itself (`fastrpc.tasks.self_call`) for the principal
 ``dashboard:NAME``: guard, hooks, limits, budgets and audit see it as any caller's. Its result is kept for the
-person who has made it, for `KEPT_SECONDS`, in the process that has made it. Used on the event loop's thread.
+person who has made it, for `KEPT_SECONDS`, in the process that has made it, which the other workers of its
+server ask (`fastrpc.dashboard.serving`). Used on the event loop's thread.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from json import loads
 from time import monotonic
+from typing import Any
 
 from fastrpc.callers import dashboard_principal
 from fastrpc.errors import FastrpcError
@@ -20,7 +23,6 @@ from fastrpc.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from fastrpc.server import Server
 
@@ -48,6 +50,20 @@ class TooManyCalls(FastrpcError):
     def __init__(self) -> None:
         super().__init__(TOO_MANY)
         self.values = {"count": MOST_RUNNING}
+
+
+@dataclass(frozen=True)
+class ShownOwnCall:
+    """A call of a person, as it was when this was made. `seconds` is how long it has taken, None before its
+    end; the other members are those of `OwnCall`."""
+
+    id: str
+    tool: str
+    typed: dict[str, str]
+    seconds: float | None
+    result: dict[str, Any] | None
+    problem: str
+    values: dict[str, Any] | None
 
 
 class OwnCall:
@@ -82,6 +98,11 @@ class OwnCall:
         params = {"name": self.tool, "arguments": arguments, "_meta": meta}
         self._call = SelfCall(server, dashboard_principal(self.person), params, self, None)
         self._call.begin()
+
+    def shown(self) -> ShownOwnCall:
+        """Return the call as it is now."""
+        seconds = None if self.ended is None else self.ended - self.began
+        return ShownOwnCall(self.id, self.tool, self.typed, seconds, self.result, self.problem, self.values)
 
     def cancel(self) -> None:
         """End the call, unless it has ended."""

@@ -128,6 +128,7 @@ class Call(InFlightCall):
         if self.known_info is None:
             principal, target = self.dispatcher.principal, self.request.called
             self.known_info = CallInfo(self.plan, target, principal, self.arguments, self.context)
+            self.known_info.decided = self.dispatcher.connection.stated
         return self.known_info
 
     def invoke(self) -> Any:

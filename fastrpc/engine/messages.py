@@ -17,6 +17,8 @@ ENDED = "ended"
 RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
 """The methods that call what users wrote, and what they call."""
 CALLED_BY = {kind: method for method, kind in RECORDED.items()}
+TASK = "task"
+"""The key under which the record of a task's call has its `HeldTask` (`CallRecord.decided`)."""
 
 
 def notification(method: str, params: dict[str, Any] | None = None) -> bytes:

@@ -187,9 +187,9 @@ class GuardForTasks(Protocol):
     def caller(self, principal: str) -> str:
         """Return the owner and the class of a principal's caller now, as a text to be compared."""
 
-    def refuse(self, principal: str, tool: str) -> str:
-        """Record that a task does not run, since its principal is another caller now; return the error for
-        its client, as JSON."""
+    def refuse(self, principal: str, tool: str, task: str) -> str:
+        """Record that a task, with this id, does not run, since its principal is another caller now; return
+        the error for its client, as JSON."""
 
 
 class HeldTask(TaskOfCall, Protocol):
@@ -197,6 +197,10 @@ class HeldTask(TaskOfCall, Protocol):
 
     approval: str
     """The approval for which the call waited in the process that had the task before."""
+
+    @property
+    def named(self) -> str:
+        """The id of the task; "" while there is none, and if there will be none."""
 
     async def waits(self, approval: str, message: str, *, is_held: bool) -> bool:
         """The call waits for an approval; it becomes a task now if it `is_held`. Return whether it is one."""

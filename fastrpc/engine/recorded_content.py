@@ -36,7 +36,9 @@ class RecordedRequest(Request):
     @classmethod
     def of(cls, dispatcher: Any, message: Message, batch: Batch | None) -> Self:
         found = super().of(dispatcher, message, batch)
-        found.line = line_read_by(message)
+        stated = dispatcher.connection.stated
+        line = line_read_by(message)
+        found.line = line if stated is None else DecidedLine(line, stated)
         found.answered = None
         return found
 

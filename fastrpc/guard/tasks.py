@@ -24,15 +24,15 @@ MESSAGE = "whoever created this task has no valid token any more, or other right
 
 class TaskGuard:
     """Implements `fastrpc.engine.ports.GuardForTasks`. `database_url`: "" for the default database.
-    `is_ready` returns whether tokens can be checked. `on_refusal` is called with the present caller, the tool
-    and the reason."""
+    `is_ready` returns whether tokens can be checked. `on_refusal` is called with the present caller, the
+    tool, the reason, and the id of the task."""
 
     def __init__(
         self,
         database_url: str,
         caller_of: Callable[[str], Caller],
         is_ready: Callable[[], bool],
-        on_refusal: Callable[[Caller, str, str], object] | None,
+        on_refusal: Callable[[Caller, str, str, str], object] | None,
         *,
         is_shared: bool,
     ) -> None:
@@ -60,8 +60,8 @@ class TaskGuard:
         found = self._caller_of(principal)
         return dumps([found.owner, found.caller_class])
 
-    def refuse(self, principal: str, tool: str) -> str:
+    def refuse(self, principal: str, tool: str, task: str) -> str:
         if self._on_refusal is not None:
-            self._on_refusal(self._caller_of(principal), tool, MESSAGE)
+            self._on_refusal(self._caller_of(principal), tool, MESSAGE, task)
         error = NotAllowed(f"tool {tool} is not allowed: {MESSAGE}", STATELESS)
         return dumps({"code": error.code, "message": error.message, "data": error.data})

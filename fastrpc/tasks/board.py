@@ -360,7 +360,7 @@ class TaskBoard:
         guard = self.server.runtime.task_guard
         if guard is not None and record.caller and record.caller != guard.caller(record.owner):
             run.ended = True
-            self.end(run, FAILED, error=guard.refuse(record.owner, record.tool))
+            self.end(run, FAILED, error=guard.refuse(record.owner, record.tool, record.id))
         else:
             run.begin()
 

@@ -88,6 +88,7 @@ class TaskRun:
         self._timer: asyncio.TimerHandle | None = None
         self._creating: asyncio.Task[None] | None = None
         self._message_due = False
+        self._is_named = request is None or required
         self._write_end: Callable[[], object] | None = None
         """Writes how the call has ended; waits for the row."""
         self._answer: Callable[[WaitingRequest], object] | None = None
@@ -103,6 +104,11 @@ class TaskRun:
         return self._request is None
 
     @property
+    def named(self) -> str:
+        """The id for the record of the call: "" as long as there is no task, and if there will be none."""
+        return self.record.id if self._is_named else ""
+
+    @property
     def is_run_again(self) -> bool:
         """Whether an earlier run may have begun the function, as `Context.task` says it."""
         return self.record.runs > 1
@@ -116,6 +122,7 @@ class TaskRun:
 
     def begin_as_task(self) -> None:
         """Create the task first, and begin its call then (MCP 2025-11-25), unless it is left to workers."""
+        self._is_named = True
         self._creating = asyncio.ensure_future(self._create_first())
 
     async def _create_first(self) -> None:
@@ -124,6 +131,7 @@ class TaskRun:
         try:
             await self._board.create(self)
         except FastrpcError as error:
+            self._is_named = False
             self._stop().became_no_task(error)
             return
         if self.ended:
@@ -206,13 +214,14 @@ class TaskRun:
         return request
 
     def _become_task(self) -> None:
+        self._is_named = True
         self._creating = asyncio.ensure_future(self._create())
 
     async def _create(self) -> None:
         try:
             await self._board.create(self)
         except FastrpcError as error:
-            self._creating = None
+            self._creating, self._is_named = None, False
             if self._required:
                 self._call.cancel()
                 self._stop().became_no_task(error)

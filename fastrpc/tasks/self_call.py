@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from json import dumps, loads
 
+from fastrpc.engine.messages import TASK
 from fastrpc.protocol.versions import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -91,6 +92,8 @@ class SelfCall:
         dispatcher.makes_tasks = False
         dispatcher.call_task = self._task
         connection: Connection = dispatcher.connection
+        if self._task is not None:
+            connection.stated = {TASK: self._task}
         return connection
 
     def _receive(self, line: bytes) -> None:

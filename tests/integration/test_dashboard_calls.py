@@ -130,6 +130,55 @@ def test_what_a_tool_reports_and_a_caller_has_chosen_is_text(shop: Shop) -> None
         assert "&lt;script&gt;alert(1)&lt;/script&gt;<mark>\\u202e</mark>" in page
 
 
+# --- several workers ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[Shop]:
+    found = Shop(tmp_path, TOOLS)
+    with found.begin("--workers", "3"):
+        yield found
+
+
+def test_each_worker_shows_and_cancels_the_calls_of_all(workers: Shop) -> None:
+    browser = workers.visit()
+    with workers.calling("pack", "item=cup") as first, workers.calling("pack", "item=pot"):
+        eventually(lambda: "In flight: 2" in browser.get("/calls").text)
+        for _ in range(8):  # each a new connection, which any worker may get
+            page = browser.get("/calls").text
+            assert "In flight: 2" in page
+            assert "3 / 10" in page
+            assert "have not said" not in page
+        ids = re.findall(r'action="/dashboard/calls/([^"]+)/cancel"', page)
+        assert len(set(ids)) == 2
+        of = {item: id for id, item in zip(ids, re.findall(r" (cup|pot)<", page), strict=True)}
+        assert browser.send(f"/calls/{of['cup']}/cancel").status_code == 303
+        said, wrong = first.communicate(timeout=30)
+        assert "The call was cancelled by ada at the dashboard" in said + wrong
+        eventually(lambda: "In flight: 1" in browser.get("/calls").text)
+        assert "not in flight here" in browser.send(f"/calls/{of['cup']}/cancel").text
+        assert " pot<" in browser.get("/calls").text
+
+
+def test_a_call_by_the_form_is_shown_and_cancelled_whichever_worker_answers(workers: Shop) -> None:
+    browser = workers.visit()
+    browser.get("/tool?name=pack")
+    field = {"arg_item": "cup", "tool": "pack", "call": "a-call-of-ada-1234567890"}
+    assert browser.send("/tool", **field).status_code == 303
+    place = "/own-calls/a-call-of-ada-1234567890"
+    for _ in range(8):
+        assert "The call runs" in browser.get(place).text
+    again = [browser.send("/tool", **field) for _ in range(4)]  # which makes no other call
+    assert {each.status_code for each in again} == {303}
+    assert "In flight: 1" in browser.get("/calls").text
+    assert workers.visit("bob").get(place).status_code == 404
+    browser.get(place)
+    assert browser.send(f"{place}/cancel").status_code == 303
+    for _ in range(8):
+        assert "You have cancelled the call." in browser.get(place).text
+    eventually(lambda: "No call is here." in browser.get("/calls").text)
+
+
 # --- tasks --------------------------------------------------------------------------------------------------
 
 

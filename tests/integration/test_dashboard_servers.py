@@ -275,25 +275,6 @@ def test_an_open_page_asks_for_a_call_until_it_has_ended(shop: Shop) -> None:
     assert "process" not in browser.get(path).text
 
 
-def test_another_of_several_processes_says_which_process_has_the_result(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, TOOLS, GUARD)
-    with shop.begin("--workers", "2"):
-        browser = shop.visit()
-        page = call(browser, "wipe", place="/srv")
-        made_by = re.findall(r"The process (\d+), one of 2 that serve, has made this call", page)[0]
-        path = re.findall(r'hx-get="/dashboard(/own-calls/[^"]+)"', page)[0]
-        answers = {200: 0, 286: 0}
-        while not all(answers.values()):  # each request is a new connection, to either process
-            answer = browser.get(path, **{"hx-request": "true"})
-            answers[answer.status_code] += 1
-            assert sum(answers.values()) < 200
-            if answer.status_code == 286:
-                assert "This call is not known here" in answer.text
-                other = re.findall(r"This is the process (\d+), one of 2 that serve", answer.text)
-                assert other != [made_by]
-                assert len(other) == 1
-
-
 # --- a gateway ----------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The calls in flight of the process that serves the page: who calls what, since when, how far it is. An
+"""The calls in flight of the server, in all its workers: who calls what, since when, how far it is. An
 approver may cancel one: its caller gets an error."""
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from fastrpc.dashboard.serving import ServingProcess, ShownCall
     from fastrpc.dashboard.view import PageView
 
 ON_A_PAGE = 50
@@ -26,13 +25,14 @@ def _show(view: PageView, error: str = "", status: int = 200) -> Response:
     serving = view.serving
     text = view.query.get("from", "")
     start = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
-    found, count = view.in_loop(serving.calls(start, ON_A_PAGE))
+    found = view.in_loop(serving.calls(start, ON_A_PAGE))
     return view.page(
         "call_cards.html" if view.is_part else "calls.html",
         status,
-        shown=found,
-        count=count,
-        following=start + ON_A_PAGE if count > start + ON_A_PAGE else None,
+        shown=found.calls,
+        count=found.count,
+        missing=found.missing,
+        following=start + ON_A_PAGE if found.count > start + ON_A_PAGE else None,
         serving=serving,
         error=error,
     )
@@ -43,16 +43,10 @@ def cancel(view: PageView) -> Response:
     found = view.in_loop(view.serving.call(view.request.path_params["id"]))
     if found is None:
         return _show(view, view.language.text("This call is not in flight here any more."), 409)
-    with recorded(view, "call.cancel", tool=found.name, of=found.caller.principal):
-        view.in_loop(_stop(found, view.serving, f"cancelled by {view.person} at the dashboard"))
+    with recorded(view, "call.cancel", tool=found.name, of=found.principal):
+        if not view.in_loop(view.serving.stop(found.id, f"cancelled by {view.person} at the dashboard")):
+            raise PageError("The call has ended.", 409)
     return view.redirect("/calls")
-
-
-async def _stop(call: ShownCall, serving: ServingProcess, why: str) -> None:
-    if call.task is None:
-        call.stop(f"The call was {why}")
-    elif not await serving.server.runtime.tasks.cancel(call.task.id, call.task.record.owner, why):
-        raise PageError("The task has ended.", 409)
 
 
 PAGES = [

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from fastrpc.dashboard.behind import ShownServer
-    from fastrpc.dashboard.own_calls import OwnCall
+    from fastrpc.dashboard.own_calls import ShownOwnCall
     from fastrpc.dashboard.view import PageView
 
 ON_A_PAGE = 50
@@ -105,7 +105,7 @@ def tool(view: PageView) -> Response:
     typed: dict[str, str] = {}
     earlier = view.query.get("again", "")[:LONGEST_ID]
     if earlier:
-        call = view.in_loop(view.serving.own_calls.get(earlier, view.person))
+        call = view.in_loop(view.serving.own_call(earlier, view.person))
         typed = {} if call is None or call.tool != shown.name else call.typed
     return _form(view, shown, typed)
 
@@ -150,6 +150,8 @@ def call(view: PageView) -> Response:
     id = view.form.get("call", "")
     if not ID.fullmatch(id):
         id = secrets.token_urlsafe(16)
+    if not view.keys.is_first(f"call {id}", view.person):  # by whichever worker it was made
+        return view.redirect(f"/own-calls/{id}")
     own = view.serving.own_calls
     try:
         made = view.in_loop(own.make(id, view.person, shown.name, typed, arguments, WAIT_SECONDS))
@@ -160,8 +162,6 @@ def call(view: PageView) -> Response:
     mistakes = placed(problem, fields)
     if mistakes:
         return _form(view, shown, typed, mistakes, status=400)
-    if view.serving.workers > 1:  # another process may get the next request, which does not know the call
-        return _show_call(view, made)
     return view.redirect(f"/own-calls/{id}")
 
 
@@ -177,26 +177,25 @@ def tool_again(view: PageView) -> Response:
 
 
 def own_call(view: PageView) -> Response:
-    """A call that the visitor has made. An open page asks for it until it has ended, or is not known to the
-    process that answers."""
+    """A call that the visitor has made. An open page asks for it until it has ended, or is not known."""
     made = _find_call(view)
     if made is None and view.is_part:
-        return view.page("own_call_unknown.html", LAST_PART, serving=view.serving)
+        return view.page("own_call_unknown.html", LAST_PART)
     return _show_call(view, _known(made))
 
 
-def _find_call(view: PageView) -> OwnCall | None:
+def _find_call(view: PageView) -> ShownOwnCall | None:
     id = view.request.path_params["id"][:LONGEST_ID]
-    return view.in_loop(view.serving.own_calls.get(id, view.person))
+    return view.in_loop(view.serving.own_call(id, view.person))
 
 
-def _known(found: OwnCall | None) -> OwnCall:
+def _known(found: ShownOwnCall | None) -> ShownOwnCall:
     if found is None:
         raise PageError("This call is not known here, or no longer: results are kept for 15 minutes.", 404)
     return found
 
 
-def _show_call(view: PageView, made: OwnCall) -> Response:
+def _show_call(view: PageView, made: ShownOwnCall) -> Response:
     result = made.result or {}
     blocks: list[Any] = result.get("content") or []
     structured = result.get("structuredContent")
@@ -204,7 +203,7 @@ def _show_call(view: PageView, made: OwnCall) -> Response:
         blocks = []  # the same once more, for clients that know no structured results
     return view.page(
         "own_call_state.html" if view.is_part else "own_call.html",
-        LAST_PART if view.is_part and made.ended is not None else 200,
+        LAST_PART if view.is_part and made.seconds is not None else 200,
         call=made,
         serving=view.serving,
         place=f"{PREFIX}/own-calls/{made.id}",
@@ -213,12 +212,12 @@ def _show_call(view: PageView, made: OwnCall) -> Response:
         is_error=bool(result.get("isError")),
         blocks=[_shown_block(each) for each in blocks],
         structured="" if structured is None else _cut(written(structured, 2)),
-        seconds=None if made.ended is None else made.ended - made.began,
+        seconds=made.seconds,
         longest=LONGEST_SHOWN,
     )
 
 
-def _problem(view: PageView, made: OwnCall) -> str:
+def _problem(view: PageView, made: ShownOwnCall) -> str:
     if made.values is None:  # the error of the server, which has no translation
         return visible_name(made.problem)
     return view.language.text(made.problem, **made.values)
@@ -261,7 +260,7 @@ def _text_of(result: dict[str, Any]) -> str:
 def end(view: PageView) -> Response:
     """Cancel a call that the visitor has made."""
     made = _known(_find_call(view))
-    view.loop.call_soon_threadsafe(made.cancel)
+    view.in_loop(view.serving.end_own_call(made.id, view.person))
     return view.redirect(f"/own-calls/{made.id}")
 
 

@@ -46,13 +46,18 @@ def _database(view: PageView) -> TaskDatabase:
 def _show(view: PageView, error: str = "", status: int = 200) -> Response:
     only_open = view.query.get("state") == "open"
     after = view.query.get("after", "")[:LONGEST_ID]
-    found = _database(view).page(ON_A_PAGE + 1, OPEN if only_open else STATES, after)
+    id = view.query.get("id", "")[:LONGEST_ID]
+    if id:
+        one = _database(view).task(id)
+        found = [] if one is None else [one]
+    else:
+        found = _database(view).page(ON_A_PAGE + 1, OPEN if only_open else STATES, after)
     return view.page(
         "task_cards.html" if view.is_part else "tasks.html",
         status,
         shown=[ShownTask(each) for each in found[:ON_A_PAGE]],
         older=found[ON_A_PAGE - 1].id if len(found) > ON_A_PAGE else None,
-        only_open=only_open,
+        only_open=only_open or bool(id),
         error=error,
     )
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 
 from fastrpc._core.audit_lines import CallLines
-from fastrpc.engine.messages import CALLED_BY
+from fastrpc.engine.messages import CALLED_BY, TASK
 from fastrpc.guard.audit.log import AuditLog, AuditUnavailable
 from fastrpc.guard.audit.records import Record, SaltedHash, fields_json, salted_hash, secrets_seen
 from fastrpc.guard.refusals import AuditFailed
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fastrpc._core.recorder import CallRecord, RecordBatch
     from fastrpc.callers import Caller
     from fastrpc.engine.held_answers import LetGo
+    from fastrpc.engine.ports import HeldTask
     from fastrpc.guard.approvals.asking import CallToApprove
     from fastrpc.guard.approvals.store import Approval
     from fastrpc.guard.guard import CallerEntry, Guard
@@ -139,6 +140,7 @@ class CallAudit:
             "total_us": round(call.total_us, 1),
             "bytes": call.size,
             **self._decided(call),
+            **_of_task(call),
         }
         if call.id.isdigit() and len(call.id) <= MOST_DIGITS:
             fields["request"] = int(call.id)
@@ -197,8 +199,8 @@ class CallAudit:
         except AuditUnavailable as error:
             raise _failed(error, True, request.version) from None
 
-    def task_refused(self, caller: Caller, tool: str, reason: str) -> None:
-        """Record a task whose call does not begin, since its caller is another one now."""
+    def task_refused(self, caller: Caller, tool: str, reason: str, task: str) -> None:
+        """Record a task whose call does not begin, since its caller is another one now. `task` is its id."""
         target = {"tool": tool}
         self._append_refusal(
             {
@@ -206,12 +208,14 @@ class CallAudit:
                 "decision": "deny",
                 "why": "not_allowed",
                 "reason": reason,
+                "task": task,
             }
         )
 
     def approval(self, event: str, asked: CallToApprove, approval: Approval) -> None:
         """Record an event of an approval: ``asked``, ``approved``, ``rejected``, ``used``."""
-        self._append_approval(self._of_target(asked.call, asked.caller, event, APPROVALS), approval)
+        about = self._of_target(asked.call, asked.caller, event, APPROVALS)
+        self._append_approval({**about, **_of_task(asked.call)}, approval)
 
     def gate(self, event: str, caller: Caller, approval: Approval) -> None:
         """Record an event of an approval that no call waits for, as `approval` does."""
@@ -248,6 +252,7 @@ class CallAudit:
         text = json.dumps(arguments, sort_keys=True, default=repr, skipkeys=True)
         return {
             **self._of_target(call, caller, outcome),
+            **_of_task(call),
             "arguments": salted_hash(text.encode("utf-8", "surrogatepass")),
         }
 
@@ -327,6 +332,12 @@ def _let_go(let_go: LetGo, has_run: bool, identifier: str, error: Exception | No
 def _failed(error: Exception, has_run: bool, version: str) -> AuditFailed:
     what = "The call has run, but is not recorded" if has_run else "The call cannot be recorded"
     return AuditFailed(f"{what}: {error}", version, has_run=has_run)
+
+
+def _of_task(call: CallRecord | CallInfo) -> dict[str, str]:
+    """Return what a record says of the task that a call belongs to or has become."""
+    task: HeldTask | None = (call.decided or {}).get(TASK)
+    return {"task": task.named} if task is not None and task.named else {}
 
 
 def _hash_of(content: Content) -> SaltedHash | str:

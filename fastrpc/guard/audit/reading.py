@@ -43,6 +43,7 @@ FIELDS = {
     "risk": "risk",
     "rule": "rule",
     "approval": "approval",
+    "task": "task",
 }
 """What records can be searched by, and the field of a record that has it."""
 BLOCK = 64 * 1024

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from fastrpc.transports.http.interfaces import Mapped, Receive, Send, SharesSessions
+    from fastrpc.transports.http.interfaces import AsksWorkers, Mapped, Receive, Send, SharesSessions
     from fastrpc.transports.http.session_wire import Rest
     from fastrpc.transports.interfaces import Connect, ServedDispatcher
 
@@ -107,6 +107,8 @@ class HttpApp:
             in_all=max_sessions,
         )
         self.sessions.make_sharing = self._make_sharing
+        self.workers: AsksWorkers | None = None
+        """What asks the other workers of the server; None: there are none."""
         self.responses = ResponseSender(self.exchanges, guard, keep_alive_seconds)
         self.session_wire = SessionWire(self.exchanges, self.sessions, self.responses)
         sse = SseEndpoint(self, per_caller=sessions_per_caller, in_all=max_sessions)

@@ -45,3 +45,13 @@ class SharesSessions(Protocol):
     def take_stored(self, session: Any, state: CommonState) -> None: ...
     def become(self, session: Any, state: CommonState) -> SessionChange: ...
     def receive(self, session: Any, text: bytes) -> None: ...
+
+
+class AsksWorkers(Protocol):
+    """Asks the other workers of a server: see `fastrpc.transports.http.session_router`."""
+
+    answer: Callable[[Any], Awaitable[Any]] | None
+    """Answers the questions of other workers; None: nothing in this process can."""
+
+    async def ask(self, question: Any) -> list[Any]:
+        """Ask each other worker, and return the answers of those that have given one in time."""

@@ -7,7 +7,8 @@ checks it, as if it had arrived there. Requests of 2026-07-28 need no session an
 sealed session only the stream that a client opens by GET is. Over the same sockets a worker sends to the
 others, in order, its announcements (`fastrpc.engine.announcements`), of which they notify their clients, and
 what concerns sealed sessions (`session_sharing`). If a worker has not taken some of that, it notifies its
-clients of everything as changed, and asks again what is known of its sessions, as soon as it takes frames.
+clients of everything as changed, and asks again what is known of its sessions, as soon as it takes frames. The
+dashboard asks the other workers questions (`ask`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from fastrpc.unix_sockets import SocketFolder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+    from typing import Any
 
     Frame = tuple[bytes, Callable[[bool], object] | None]
     Of = tuple[str, str | None]  # the type of frames, and the principal, or None for all of that type
@@ -45,6 +47,8 @@ MISSED = "fastrpc.missed"
 """The type of a frame after others, announcements or what concerns sessions, that were dropped."""
 ANNOUNCED = "fastrpc.announced"
 """The type of a frame with an announcement."""
+ASKED = "fastrpc.asked"
+"""The type of a frame with a question, which is answered with a frame."""
 FORWARDED = (
     "type",
     "asgi",
@@ -72,6 +76,8 @@ MOST_UNSENT = 16 * 1024 * 1024
 concerns sessions."""
 MOST_OF_ONE = 4 * 1024 * 1024
 """The part of the latter that concerns the sessions of one principal: others are not dropped for it."""
+ASK_SECONDS = 5.0
+"""How long another worker may take to answer a question."""
 CLOSE_SECONDS = 1.0
 LOOK_SECONDS = 0.01
 
@@ -100,6 +106,8 @@ class SessionRouter:
         self._server: asyncio.AbstractServer | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sharing: SessionSharing | None = None
+        self.answer: Callable[[Any], Awaitable[Any]] | None = None
+        app.workers = self
 
     async def __call__(self, scope: Mapped, receive: Receive, send: Send) -> None:
         owner = self._owner_of(scope) if scope["type"] == "http" else None
@@ -204,6 +212,10 @@ class SessionRouter:
             frame = await _frame(reader)
             if frame["type"] in (ANNOUNCED, SHARED, MISSED):
                 await self._take_frames(frame, reader)
+            elif frame["type"] == ASKED:
+                if self.answer is not None:
+                    _write(writer, await self.answer(frame["question"]))
+                    await writer.drain()
             else:
                 body = _Body(reader)
                 await self._app(frame, body.receive, partial(_respond, writer))
@@ -213,6 +225,26 @@ class SessionRouter:
             pass  # the other worker has ended, or its client has gone
         finally:
             self._tasks.discard(task)
+            writer.close()
+
+    async def ask(self, question: Mapped) -> list[Mapped]:
+        """Ask each other worker, and return the answers of those that have given one within `ASK_SECONDS`."""
+        others = (other for other in range(self._count) if other != self._number)
+        answers = await asyncio.gather(*(self._ask_one(other, question) for other in others))
+        return [each for each in answers if each is not None]
+
+    async def _ask_one(self, other: int, question: Mapped) -> Mapped | None:
+        try:
+            return await asyncio.wait_for(self._answer_of(other, question), ASK_SECONDS)
+        except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError):
+            return None  # it has ended, begins only now, or is busy
+
+    async def _answer_of(self, other: int, question: Mapped) -> Mapped:
+        reader, writer = await asyncio.open_unix_connection(self._address(other), limit=MOST_UNREAD)
+        try:
+            _write(writer, {"type": ASKED, "question": question})
+            return await _frame(reader)
+        finally:
             writer.close()
 
     def share(self, announcement: bytes) -> None:
