@@ -387,7 +387,9 @@ def _error_of(error: dict[str, Any]) -> ProtocolError:
 
 
 def _no_task(error: FastrpcError) -> ProtocolError:
-    """Return the error for a task that cannot be created, read or changed now."""
+    """Return the error for a task that cannot be created, read or changed now, or with these params."""
+    if isinstance(error, ProtocolError):
+        return error
     seconds = getattr(error, "retry_after_seconds", None)  # of an error of the database
     when = "later" if seconds is None else f"in {seconds} s"
     data = None if seconds is None else {"retry_after_seconds": seconds}
@@ -407,6 +409,8 @@ def _place_of(cursor: str | None) -> tuple[float, str] | None:
         return None
     created_at, _, id = decode_cursor(cursor)[1].partition(" ")
     try:
-        return float(created_at), id
+        if id.isalnum():
+            return float(created_at), id
     except ValueError:
-        raise InvalidParams("cursor: unreadable") from None
+        pass
+    raise InvalidParams("cursor: unreadable")

@@ -31,6 +31,10 @@ class CommitUnknown(DatabaseUnavailable):
     """The connection was lost while a transaction was committed: it may have been, or not."""
 
 
+class UnstorableValue(StorageError):
+    """The database cannot hold a value, such as U+0000 in PostgreSQL. A later attempt fails, too."""
+
+
 class DatabaseDamaged(StorageError):
     """The file is not a database, or its content is damaged. It was not changed."""
 

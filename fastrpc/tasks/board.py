@@ -16,7 +16,7 @@ from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.settings import TASKS_DATABASE
-from fastrpc.storage import StorageError
+from fastrpc.storage import StorageError, UnstorableValue
 from fastrpc.tasks import approvals, store, workers
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.placement import guards_of, leaves_guarded, leaves_to_workers
@@ -49,6 +49,7 @@ AFTER_SECONDS = 1.0
 LOST_AT_ONCE = 16
 LEAVE_SECONDS = 2.0
 LOST = "the process that ran this task has ended; its tool is not idempotent, so it was not run again"
+UNSTORABLE = "the task has ended with a text that the server's database cannot hold"
 
 
 class TaskBoard:
@@ -121,10 +122,12 @@ class TaskBoard:
 
     async def read(self, id: str, owner: str) -> TaskRecord | None:
         """Return a task of an owner. Raises StorageError."""
+        if not id.isalnum():  # as each id is; PostgreSQL refuses a text with U+0000
+            return None
         found = await self._rows.do(store.read, id, self.server.name, owner, time.time())
         run = self._runs.get(id)
         if found is not None and run is not None and found.state == WORKING and run.message:
-            return found._replace(message=run.message[: store.MESSAGE_LIMIT])
+            return found._replace(message=store.kept_message(run.message))
         return found
 
     async def wait_for_change(self, record: TaskRecord) -> None:
@@ -174,7 +177,7 @@ class TaskBoard:
 
     async def fail(self, record: TaskRecord, problem: str) -> None:
         """Fail a task whose questions get no answer."""
-        error = dumps({"code": InternalError.code, "message": problem})
+        error = _internal_error(problem)
         await self._rows.do(store.end, record.id, "", FAILED, time.time(), error=error)
         self._announce(record.id, record.owner)
 
@@ -186,7 +189,7 @@ class TaskBoard:
         if len(text) > store.PARAMS_LIMIT:
             raise store.ParamsTooLong(len(text))
         run.record = record = run.record._replace(
-            params=text, message=run.message[: store.MESSAGE_LIMIT], approval=run.approval
+            params=text, message=store.kept_message(run.message), approval=run.approval
         )
         await self._rows.insert(record)
         if record.worker:
@@ -225,7 +228,8 @@ class TaskBoard:
         self._soon(write())
 
     def _write(self, run: TaskRun, change: Callable[..., object], *values: Any, **named: Any) -> None:
-        """Make the last change of a run. A database that is away is tried again, until this process ends."""
+        """Make the last change of a run. A database that is away is tried again, until this process ends. If
+        it cannot hold a value, the task fails, saying so."""
         self._soon(self._written(run, change, values, named))
 
     async def _written(
@@ -235,6 +239,10 @@ class TaskBoard:
             try:
                 await self._rows.do(change, *values, **named)
                 break
+            except UnstorableValue as error:
+                self._rows.log(error)
+                values = run.record.id, self.worker, FAILED, time.time()
+                change, named = store.end, {"error": _internal_error(UNSTORABLE)}
             except StorageError as error:
                 self._rows.log(error)
                 await asyncio.sleep(TURN_SECONDS)
@@ -323,7 +331,7 @@ class TaskBoard:
         await self._rows.do(store.remove_expired, now)
         server, guards = self.server.name, guards_of(self.server, self.is_worker)
         ended = [name for name in await self._rows.do(store.workers, server) if workers.has_ended(name)]
-        error = dumps({"code": InternalError.code, "message": LOST})
+        error = _internal_error(LOST)
         for id, owner in await self._rows.do(
             store.fail_lost, server, self.worker, now, ended, LOST_AT_ONCE, error, guards
         ):
@@ -413,6 +421,10 @@ class TaskBoard:
         if record is not None:
             for changes in watching:
                 self.server.runtime.features.task_changed(changes, record)
+
+
+def _internal_error(problem: str) -> str:
+    return dumps({"code": InternalError.code, "message": problem})
 
 
 def on_other_hosts() -> bool:
