@@ -10,18 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 
-from sqlalchemy import (
-    Integer,
-    and_,
-    bindparam,
-    delete,
-    func,
-    literal_column,
-    not_,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Integer, and_, bindparam, delete, func, literal_column, not_, or_, select, update
 
 from fastrpc.errors import FastrpcError, InvalidParams
 from fastrpc.storage.statements import INSERTS, NamedStatement
