@@ -239,12 +239,10 @@ class TaskBoard:
             try:
                 await self._rows.do(change, *values, **named)
                 break
-            except UnstorableValue as error:
-                self._rows.log(error)
+            except UnstorableValue:
                 values = run.record.id, self.worker, FAILED, time.time()
                 change, named = store.end, {"error": _internal_error(UNSTORABLE)}
-            except StorageError as error:
-                self._rows.log(error)
+            except StorageError:
                 await asyncio.sleep(TURN_SECONDS)
         self.run_over(run)
         self._announce(run.record.id, run.record.owner)
