@@ -26,7 +26,6 @@ from fastrpc.methods.subscriptions import send
 from fastrpc.protocol.pagination import cursor_of, decode_cursor, encode_cursor
 from fastrpc.protocol.refusal_codes import code_in_session
 from fastrpc.protocol.versions import SERVER_KEY, STATELESS, TASKS, TASKS_EXTENSION
-from fastrpc.storage import StorageError, UnstorableValue
 from fastrpc.tasks.record import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED
 
 TYPE_CHECKING = False
@@ -392,12 +391,10 @@ def _no_task(error: FastrpcError) -> ProtocolError:
     the database is, and what its problem is, is for the log (`TaskRows.do`)."""
     if isinstance(error, ProtocolError):
         return error
-    if isinstance(error, UnstorableValue):
-        return InvalidParams("params: a text in them cannot be stored by the server's database")
     seconds = getattr(error, "retry_after_seconds", None)  # of an error of the database
     when = "later" if seconds is None else f"in {seconds} s"
     data = None if seconds is None else {"retry_after_seconds": seconds}
-    why = "the database is away" if isinstance(error, StorageError) else str(error)
+    why = getattr(error, "for_clients", error)
     return Overloaded(f"Server busy: tasks cannot be stored now ({why}); try again {when}", data)
 
 
