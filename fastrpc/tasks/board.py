@@ -207,15 +207,17 @@ class TaskBoard:
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Have it written how a run has ended."""
         values = {"result": result, "error": error, "message": run.message}
-        self._write(run, store.end, run.record.id, self.worker, state, time.time(), **values)
+        ids = run.record.id, self.worker
+        self._soon(self._write(run, store.end, *ids, state, time.time(), **values))
 
     def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None:
         """Have it written what a run has asked; it is over, and another begins with the answers."""
-        self._write(run, store.ask, run.record.id, self.worker, questions, request_state, time.time())
+        ids = run.record.id, self.worker
+        self._soon(self._write(run, store.ask, *ids, questions, request_state, time.time()))
 
     def discard(self, run: TaskRun) -> None:
         """Have a task marked as cancelled whose client never learned its id."""
-        self._write(run, store.cancel, run.record.id, run.record.owner, time.time())
+        self._soon(self._write(run, store.cancel, run.record.id, run.record.owner, time.time()))
 
     def set_message(self, run: TaskRun) -> None:
         """Have it written what a run says of itself."""
@@ -227,14 +229,9 @@ class TaskBoard:
 
         self._soon(write())
 
-    def _write(self, run: TaskRun, change: Callable[..., object], *values: Any, **named: Any) -> None:
+    async def _write(self, run: TaskRun, change: Callable[..., object], *values: Any, **named: Any) -> None:
         """Make the last change of a run. A database that is away is tried again, until this process ends. If
         it cannot hold a value, the task fails, saying so."""
-        self._soon(self._written(run, change, values, named))
-
-    async def _written(
-        self, run: TaskRun, change: Callable[..., object], values: tuple[Any, ...], named: dict[str, Any]
-    ) -> None:
         while True:
             try:
                 await self._rows.do(change, *values, **named)
@@ -246,6 +243,12 @@ class TaskBoard:
                 await asyncio.sleep(TURN_SECONDS)
         self.run_over(run)
         self._announce(run.record.id, run.record.owner)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a task's function runs here, or its end is to be written: not where its call waits for an
+        approval, which any process can go on with."""
+        return any(not run.approval for run in self._runs.values())
 
     def run_over(self, run: TaskRun) -> None:
         """A run has ended."""
