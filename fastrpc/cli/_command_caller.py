@@ -13,7 +13,14 @@ from fastrpc.cli._catalogue import arguments_of, print_json, schema_of
 from fastrpc.cli._target import converse
 from fastrpc.command_line import suggestion
 from fastrpc.diagnostics import write_line
-from fastrpc.errors import ClientError, InvalidAnswer, RemoteError, UsageError
+from fastrpc.errors import (
+    ClientError,
+    InvalidAnswer,
+    MissingRequiredClientCapability,
+    RemoteError,
+    UsageError,
+)
+from fastrpc.protocol.versions import TASKS_EXTENSION
 from fastrpc.terminal.text import plain
 
 TYPE_CHECKING = False
@@ -94,13 +101,14 @@ class CommandCaller:
         waits: bool = True,
     ) -> int:
         """Call a tool with ``key=value`` words, or with `given`; 1 if its result is an error. `as_task`: as a
-        task, which is not waited for without `waits`."""
+        task, which is not waited for without `waits`. A tool that requires a task is called as one."""
         descriptors = {str(descriptor.get("name")): descriptor for descriptor in self.client.list_tools()}
         _require(tool, "tool", descriptors)
         if given is None:
             given = typed(pairs, tool, schema_of(descriptors[tool]))
         on_progress = self.feedback.on_progress if self.feedback.has_terminal else None
-        if as_task:
+        execution = descriptors[tool].get("execution")  # MCP 2025-11-25
+        if as_task or (isinstance(execution, dict) and execution.get("taskSupport") == "required"):
             task = self.client.call_tool(
                 tool, given, task=True, timeout_seconds=self.seconds, on_progress=on_progress
             )
@@ -109,9 +117,13 @@ class CommandCaller:
                 return self.wait_for(task, shown)
             self.feedback.write(shown)
             return 0
-        return self._print_result(
-            self.client.call_tool(tool, given, timeout_seconds=self.seconds, on_progress=on_progress)
-        )
+        try:
+            result = self.client.call_tool(tool, given, timeout_seconds=self.seconds, on_progress=on_progress)
+        except RemoteError as error:  # in 2026-07-28, no list says that a tool requires a task
+            if error.code != MissingRequiredClientCapability.code or TASKS_EXTENSION not in str(error.data):
+                raise
+            return self.call(tool, pairs, given, as_task=True)
+        return self._print_result(result)
 
     def wait_for(self, task: SyncRemoteTask, shown: str = "") -> int:
         """Wait for the end of a task; 1 if its result is an error. Ctrl-C cancels the task, from the moment

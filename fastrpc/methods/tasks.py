@@ -387,11 +387,15 @@ def _error_of(error: dict[str, Any]) -> ProtocolError:
 
 
 def _no_task(error: FastrpcError) -> ProtocolError:
-    """Return the error for a task that cannot be created, read or changed now."""
+    """Return the error for a task that cannot be created, read or changed now, or with these params. Where
+    the database is, and what its problem is, is for the log (`TaskRows.do`)."""
+    if isinstance(error, ProtocolError):
+        return error
     seconds = getattr(error, "retry_after_seconds", None)  # of an error of the database
     when = "later" if seconds is None else f"in {seconds} s"
     data = None if seconds is None else {"retry_after_seconds": seconds}
-    return Overloaded(f"Server busy: tasks cannot be stored now ({error}); try again {when}", data)
+    why = getattr(error, "for_clients", error)
+    return Overloaded(f"Server busy: tasks cannot be stored now ({why}); try again {when}", data)
 
 
 # --- pages ----------------------------------------------------------------------------------------------
@@ -407,6 +411,8 @@ def _place_of(cursor: str | None) -> tuple[float, str] | None:
         return None
     created_at, _, id = decode_cursor(cursor)[1].partition(" ")
     try:
-        return float(created_at), id
+        if id.isalnum():
+            return float(created_at), id
     except ValueError:
-        raise InvalidParams("cursor: unreadable") from None
+        pass
+    raise InvalidParams("cursor: unreadable")

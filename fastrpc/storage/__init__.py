@@ -18,6 +18,7 @@ from fastrpc.storage.errors import (
     DatabaseUnavailable,
     LibraryMissing,
     StorageError,
+    UnstorableValue,
 )
 from fastrpc.storage.kinds import GUARD, DatabaseKind
 from fastrpc.storage.settings import GUARD_DATABASE
@@ -35,6 +36,7 @@ __all__ = [
     "DatabaseUnavailable",
     "LibraryMissing",
     "StorageError",
+    "UnstorableValue",
     "open_database",
 ]
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 from sqlalchemy import create_engine, event, inspect, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from fastrpc import forks
@@ -32,6 +32,7 @@ from fastrpc.storage.errors import (
     DatabaseUnavailable,
     LibraryMissing,
     StorageError,
+    UnstorableValue,
 )
 from fastrpc.storage.kinds import GUARD, DatabaseKind
 from fastrpc.storage.urls import place_of
@@ -146,7 +147,8 @@ class Database:
     def _unavailable(self, error: SQLAlchemyError | sqlite3.Error) -> StorageError:
         original = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
         where = self.path or self.shown
-        return DatabaseUnavailable(f"{self.kind.title}: {where}: {self._place.cause(original)}")
+        problem = f"{self.kind.title}: {where}: {self._place.cause(original)}"
+        return (UnstorableValue if isinstance(error, DataError) else DatabaseUnavailable)(problem)
 
     def _file_there(self) -> tuple[int, int] | None:
         with Reworded(OSError, DatabaseUnavailable, f"{self.kind.title}: {self.path}: "):

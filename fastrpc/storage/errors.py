@@ -8,6 +8,9 @@ from fastrpc.errors import FastrpcError
 class StorageError(FastrpcError):
     """The root of all errors of a database."""
 
+    for_clients = "the database is away"
+    """What a client learns: the whole message, which says where the database is, is for the log."""
+
 
 class InvalidUrl(StorageError):
     """The URL is not that of a database that can be opened."""
@@ -29,6 +32,12 @@ class DatabaseUnavailable(StorageError):
 
 class CommitUnknown(DatabaseUnavailable):
     """The connection was lost while a transaction was committed: it may have been, or not."""
+
+
+class UnstorableValue(StorageError):
+    """The database cannot hold a value, such as U+0000 in PostgreSQL. A later attempt fails, too."""
+
+    for_clients = "the database cannot hold a text"
 
 
 class DatabaseDamaged(StorageError):

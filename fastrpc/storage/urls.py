@@ -29,6 +29,9 @@ WAITING = {
     "application_name": "fastrpc",
 }
 """Parameters of libpq, unless the URL sets others: a failed server is detected within seconds."""
+TEXT = {"client_encoding": "utf8"}
+"""Whatever the encoding of the database, and PGCLIENTENCODING: what it cannot hold is then an error of the
+server, not of psycopg, which would read SQL_ASCII as bytes."""
 
 
 class DatabaseLocation(NamedTuple):
@@ -93,7 +96,7 @@ def _postgresql(url: URL, port: int | None) -> DatabaseLocation:
     shown = f"postgresql://{f'{url.username}@' if url.username else ''}{where}"
     shown += f"{f':{port}' if port else ''}/{url.database or ''}"
     url = url.set(drivername="postgresql+psycopg")
-    added = {name: value for name, value in WAITING.items() if name not in url.query}
+    added = {name: value for name, value in (WAITING | TEXT).items() if name not in url.query}
     longest_first = tuple(sorted(set(secrets), key=len, reverse=True))
     return DatabaseLocation(url.update_query_dict(added), "", shown, longest_first)
 

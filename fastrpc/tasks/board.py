@@ -16,7 +16,7 @@ from fastrpc.client_requests.request_state import renewed
 from fastrpc.errors import InternalError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.settings import TASKS_DATABASE
-from fastrpc.storage import StorageError
+from fastrpc.storage import StorageError, UnstorableValue
 from fastrpc.tasks import approvals, store, workers
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.placement import guards_of, leaves_guarded, leaves_to_workers
@@ -49,6 +49,7 @@ AFTER_SECONDS = 1.0
 LOST_AT_ONCE = 16
 LEAVE_SECONDS = 2.0
 LOST = "the process that ran this task has ended; its tool is not idempotent, so it was not run again"
+UNSTORABLE = "the task has ended with a text that the server's database cannot hold"
 
 
 class TaskBoard:
@@ -121,10 +122,12 @@ class TaskBoard:
 
     async def read(self, id: str, owner: str) -> TaskRecord | None:
         """Return a task of an owner. Raises StorageError."""
+        if not id.isalnum():  # as each id is; PostgreSQL refuses a text with U+0000
+            return None
         found = await self._rows.do(store.read, id, self.server.name, owner, time.time())
         run = self._runs.get(id)
         if found is not None and run is not None and found.state == WORKING and run.message:
-            return found._replace(message=run.message[: store.MESSAGE_LIMIT])
+            return found._replace(message=store.kept_message(run.message))
         return found
 
     async def wait_for_change(self, record: TaskRecord) -> None:
@@ -174,7 +177,7 @@ class TaskBoard:
 
     async def fail(self, record: TaskRecord, problem: str) -> None:
         """Fail a task whose questions get no answer."""
-        error = dumps({"code": InternalError.code, "message": problem})
+        error = _internal_error(problem)
         await self._rows.do(store.end, record.id, "", FAILED, time.time(), error=error)
         self._announce(record.id, record.owner)
 
@@ -186,7 +189,7 @@ class TaskBoard:
         if len(text) > store.PARAMS_LIMIT:
             raise store.ParamsTooLong(len(text))
         run.record = record = run.record._replace(
-            params=text, message=run.message[: store.MESSAGE_LIMIT], approval=run.approval
+            params=text, message=store.kept_message(run.message), approval=run.approval
         )
         await self._rows.insert(record)
         if record.worker:
@@ -204,15 +207,17 @@ class TaskBoard:
     def end(self, run: TaskRun, state: str, result: str = "", error: str = "") -> None:
         """Have it written how a run has ended."""
         values = {"result": result, "error": error, "message": run.message}
-        self._write(run, store.end, run.record.id, self.worker, state, time.time(), **values)
+        ids = run.record.id, self.worker
+        self._soon(self._write(run, store.end, *ids, state, time.time(), **values))
 
     def ask(self, run: TaskRun, questions: dict[str, Any], request_state: str) -> None:
         """Have it written what a run has asked; it is over, and another begins with the answers."""
-        self._write(run, store.ask, run.record.id, self.worker, questions, request_state, time.time())
+        ids = run.record.id, self.worker
+        self._soon(self._write(run, store.ask, *ids, questions, request_state, time.time()))
 
     def discard(self, run: TaskRun) -> None:
         """Have a task marked as cancelled whose client never learned its id."""
-        self._write(run, store.cancel, run.record.id, run.record.owner, time.time())
+        self._soon(self._write(run, store.cancel, run.record.id, run.record.owner, time.time()))
 
     def set_message(self, run: TaskRun) -> None:
         """Have it written what a run says of itself."""
@@ -224,22 +229,26 @@ class TaskBoard:
 
         self._soon(write())
 
-    def _write(self, run: TaskRun, change: Callable[..., object], *values: Any, **named: Any) -> None:
-        """Make the last change of a run. A database that is away is tried again, until this process ends."""
-        self._soon(self._written(run, change, values, named))
-
-    async def _written(
-        self, run: TaskRun, change: Callable[..., object], values: tuple[Any, ...], named: dict[str, Any]
-    ) -> None:
+    async def _write(self, run: TaskRun, change: Callable[..., object], *values: Any, **named: Any) -> None:
+        """Make the last change of a run. A database that is away is tried again, until this process ends. If
+        it cannot hold a value, the task fails, saying so."""
         while True:
             try:
                 await self._rows.do(change, *values, **named)
                 break
-            except StorageError as error:
-                self._rows.log(error)
+            except UnstorableValue:
+                values = run.record.id, self.worker, FAILED, time.time()
+                change, named = store.end, {"error": _internal_error(UNSTORABLE)}
+            except StorageError:
                 await asyncio.sleep(TURN_SECONDS)
         self.run_over(run)
         self._announce(run.record.id, run.record.owner)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a task's function runs here, or its end is to be written: not where its call waits for an
+        approval, which any process can go on with."""
+        return any(not run.approval for run in self._runs.values())
 
     def run_over(self, run: TaskRun) -> None:
         """A run has ended."""
@@ -323,7 +332,7 @@ class TaskBoard:
         await self._rows.do(store.remove_expired, now)
         server, guards = self.server.name, guards_of(self.server, self.is_worker)
         ended = [name for name in await self._rows.do(store.workers, server) if workers.has_ended(name)]
-        error = dumps({"code": InternalError.code, "message": LOST})
+        error = _internal_error(LOST)
         for id, owner in await self._rows.do(
             store.fail_lost, server, self.worker, now, ended, LOST_AT_ONCE, error, guards
         ):
@@ -413,6 +422,10 @@ class TaskBoard:
         if record is not None:
             for changes in watching:
                 self.server.runtime.features.task_changed(changes, record)
+
+
+def _internal_error(problem: str) -> str:
+    return dumps({"code": InternalError.code, "message": problem})
 
 
 def on_other_hosts() -> bool:

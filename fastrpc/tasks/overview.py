@@ -6,10 +6,11 @@ Without the texts that may be long (params, result, questions), which are the ow
 
 from __future__ import annotations
 
-from sqlalchemy import and_, literal, or_, select
+from sqlalchemy import and_, or_, select
 
 from fastrpc.tasks.record import TaskRecord
 from fastrpc.tasks.schema import tasks
+from fastrpc.tasks.store import SHORT_COLUMNS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Select
     from sqlalchemy.engine import Connection
-
-LONG = ("params", "questions", "answers", "request_state", "result", "error")
-COLUMNS = [literal("").label(name) if name in LONG else tasks.c[name] for name in TaskRecord._fields]
 
 
 def page_of_all(
@@ -43,4 +41,4 @@ def task_with(connection: Connection, id: str, now: float) -> TaskRecord | None:
 
 
 def _kept(now: float) -> Select[Any]:
-    return select(*COLUMNS).where(or_(tasks.c.expires_at.is_(None), tasks.c.expires_at > now))
+    return select(*SHORT_COLUMNS).where(or_(tasks.c.expires_at.is_(None), tasks.c.expires_at > now))

@@ -74,7 +74,15 @@ class TaskRows:
 
     async def do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
         """Run a function of `store` in a transaction, and return its value once that is committed. Raises
-        StorageError, also if the database cannot be opened: the next call tries again."""
+        StorageError, also if the database cannot be opened: the next call tries again. Logs it, since who
+        asks may be a client, which does not learn where the database is."""
+        try:
+            return await self._do(function, *values, **named)
+        except StorageError as error:
+            self._log(error)
+            raise
+
+    async def _do(self, function: Callable[..., Value], *values: Any, **named: Any) -> Value:
         if self._journal is None:
             journal = await self._opened()
             if self._journal is None:
@@ -96,7 +104,6 @@ class TaskRows:
                 is_unknown |= isinstance(error, CommitUnknown)
                 if not is_unknown:
                     raise
-                self.log(error)
             await asyncio.sleep(RETRY_SECONDS)
 
     def _begin(self) -> None:
@@ -115,13 +122,13 @@ class TaskRows:
             await asyncio.get_running_loop().run_in_executor(None, journal.close)
 
     async def logged(self, writing: Awaitable[Any]) -> None:
-        """Await what no request waits for. A database that is away is logged."""
+        """Await what no request waits for. A database that is away is logged, the guard's too."""
         try:
             await writing
         except (StorageError, JournalClosed) as error:
-            self.log(error)
+            self._log(error)
 
-    def log(self, error: Exception) -> None:
+    def _log(self, error: Exception) -> None:
         """Log that a row cannot be read or written, the same problem once."""
         self._problems.write(f"a task's row cannot be read or written: {error}")
 

@@ -12,7 +12,7 @@ import secrets
 
 from sqlalchemy import Integer, and_, bindparam, delete, func, literal_column, not_, or_, select, update
 
-from fastrpc.errors import FastrpcError
+from fastrpc.errors import FastrpcError, InvalidParams
 from fastrpc.storage.statements import INSERTS, NamedStatement
 from fastrpc.tasks.changes import announce
 from fastrpc.tasks.record import CANCELLED, FAILED, INPUT_REQUIRED, OPEN, WORKING, Answers, TaskRecord
@@ -44,6 +44,11 @@ _OVER = {"params": "", "questions": "", "answers": "", "request_state": ""}
 _MAY_RUN_AGAIN = or_(tasks.c.idempotent != 0, tasks.c.approval != "")
 
 COLUMNS = tuple(tasks.c[name] for name in TaskRecord._fields)
+LONG = ("params", "questions", "answers", "request_state", "result", "error")
+SHORT_COLUMNS = tuple(
+    literal_column("''").label(name) if name in LONG else tasks.c[name] for name in TaskRecord._fields
+)
+"""A record without the texts that may be long: a hundred results of `RESULT_LIMIT` do not fit into memory."""
 
 
 def _given(column: str, name: str | None = None) -> BindParameter[Any]:
@@ -111,11 +116,19 @@ class TooManyTasks(FastrpcError):
         self.limit = limit
 
 
-class ParamsTooLong(FastrpcError):
+class ParamsTooLong(InvalidParams):
     """The params of a task's call have more characters than are kept."""
 
     def __init__(self, length: int) -> None:
-        super().__init__(f"{length:,} characters of params, of at most {PARAMS_LIMIT:,}")
+        super().__init__(
+            f"params: expected at most {PARAMS_LIMIT:,} characters in the call of a task, got {length:,}"
+        )
+
+
+def kept_message(message: str) -> str:
+    """Return what is kept of a task's message: the first `MESSAGE_LIMIT` characters, without U+0000, which a
+    text in PostgreSQL cannot hold. JSON, as in the other columns, escapes it."""
+    return message[:MESSAGE_LIMIT].replace("\0", "\ufffd")
 
 
 def new_id() -> str:
@@ -148,9 +161,9 @@ def page(
     limit: int,
     after: tuple[float, str] | None = None,
 ) -> list[TaskRecord]:
-    """Return an owner's tasks of a server, the newest first: those after a place, which is the time of
-    creation and the id of the last one seen."""
-    wanted = select(*COLUMNS).where(_is_of(server, owner), _is_kept(now))
+    """Return an owner's tasks of a server by `SHORT_COLUMNS`, the newest first: those after a place, which
+    is the time of creation and the id of the last one seen."""
+    wanted = select(*SHORT_COLUMNS).where(_is_of(server, owner), _is_kept(now))
     if after is not None:
         created_at, id = after
         same = and_(tasks.c.created_at == created_at, tasks.c.id < id)
@@ -164,7 +177,7 @@ def page(
 
 def set_message(connection: Connection, id: str, worker: str, message: str, now: float) -> bool:
     """Store what the task says of itself."""
-    return _change(connection, _is_held(id, worker), now, message=message[:MESSAGE_LIMIT])
+    return _change(connection, _is_held(id, worker), now, message=kept_message(message))
 
 
 def note_approval(
@@ -172,7 +185,7 @@ def note_approval(
 ) -> bool:
     """Store for which approval the call waits, so that any process may begin it, or "" when it begins in this
     one. False: the task has ended, or another worker has it now."""
-    values = {"approval": approval, "message": message[:MESSAGE_LIMIT]}
+    values = {"approval": approval, "message": kept_message(message)}
     return _change(connection, _is_held(id, worker), now, **values)
 
 
@@ -202,7 +215,7 @@ def end(
 ) -> bool:
     """End a task. False: it had ended, or another worker has it now."""
     values = {"of": id, "by": worker, "state": state, "updated_at": now, "result": result, "error": error}
-    values["message"] = None if message is None else message[:MESSAGE_LIMIT]
+    values["message"] = None if message is None else kept_message(message)
     return _END.run(connection, values).rowcount == 1
 
 
@@ -364,7 +377,7 @@ def cancel(
     has ended, or is not there. `keeps_call`: no process runs it, and `take_cancelled` gives it to one of its
     server, whose function ends what it has begun."""
     mine = and_(tasks.c.id == id, tasks.c.owner == owner, _IS_OPEN, _is_kept(now))
-    said = {} if message is None else {"message": message[:MESSAGE_LIMIT]}
+    said = {} if message is None else {"message": kept_message(message)}
     over = {} if keeps_call else _OVER
     return _change(connection, mine, now, state=CANCELLED, **said, **over)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -464,6 +465,38 @@ def test_over_http_a_task_is_waited_for_across_a_restart_of_its_server(tmp_path:
     with ExitStack() as stack:
         shop = Shop(tmp_path, "http", stack)
         run(lambda: talk(shop))
+
+
+@on_both_wires
+def test_a_server_that_is_terminated_ends_its_tasks_before(tmp_path: Path, version: str) -> None:
+    async def talk(shop: Shop) -> None:
+        async with shop.client(version, restart=True) as client:
+            task = await client.call_tool("build", {"go": shop.go}, task=True)
+            await until(lambda: shop.runs)
+            ending = shop.terminate()
+            await until(lambda: not answers(shop))
+            assert ending.poll() is None
+            shop.let_go()
+            await until(lambda: ending.poll() is not None)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, shop.start)
+            assert (await task.wait()).text == "built ship"
+            assert len(shop.runs) == 1
+
+    with ExitStack() as stack:
+        shop = Shop(tmp_path, "http", stack)
+        shop.kill()
+        shop.start(SECONDS)
+        run(lambda: talk(shop))
+
+
+def answers(shop: Shop) -> bool:
+    """Whether the server over HTTP accepts connections."""
+    try:
+        socket.create_connection(("127.0.0.1", shop.port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_a_server_that_stays_away_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 from support.child_processes import gone
+from support.task_client import SESSION
 from support.task_shop import TOKEN, Shop
 from support.waiting import SECONDS, eventually
+
+from fastrpc.protocol.versions import STATELESS
 
 
 @pytest.fixture
@@ -56,6 +59,13 @@ def test_a_task_is_waited_for_and_its_id_is_printed(shop: Shop) -> None:
     assert process.returncode == 0
     assert call(shop, "price", "fails=true", "--task")[:2] == (1, "sold out\n")
     assert call(shop, "plain", "--task") == (0, "plain\n", "")  # answered at once
+
+
+@pytest.mark.parametrize("version", [SESSION, STATELESS])
+def test_a_tool_that_requires_a_task_is_called_as_one_unasked(shop: Shop, version: str) -> None:
+    code, out, err = call(shop, "price", "--protocol", version)
+    assert (code, out, err[:5]) == (0, "7\n", "task ")
+    assert call(shop, "price", "fails=true", "--protocol", version)[:2] == (1, "sold out\n")
 
 
 def test_ctrl_c_cancels_the_task_and_its_processes(shop: Shop) -> None:

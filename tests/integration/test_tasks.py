@@ -506,7 +506,7 @@ def test_one_caller_has_so_many_open_tasks_and_the_next_call_is_refused_or_runs_
 
 
 def test_a_store_that_is_away_refuses_new_tasks_which_do_not_run_and_other_calls_go_on(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "tasks.sqlite3").write_bytes(b"this is no database" * 100)
     os.chmod(tmp_path / "tasks.sqlite3", 0o600)
@@ -521,7 +521,8 @@ def test_a_store_that_is_away_refuses_new_tasks_which_do_not_run_and_other_calls
         assert (await client.error("tools/call", {"name": "order", "arguments": {}}))["code"] == -31001
         error = await client.error("tools/call", {"name": "quick", "arguments": {}})
         assert error["code"] == -31001
-        assert "try again later" in error["message"]
+        assert error["message"].endswith("(the database is away); try again later")
+        assert str(tmp_path) in caplog.text  # who serves learns which database it is
         assert (await client.call("plain"))["content"][0]["text"] == "plain"
         let_go(app)
         assert (await client.call("build"))["content"][0]["text"] == "built ship"

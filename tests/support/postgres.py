@@ -125,11 +125,11 @@ class Cluster:
     def url(self, database: str) -> str:
         return f"postgresql://{USER}@/{database}?host={self.folder}"
 
-    def new_database(self) -> str:
+    def new_database(self, options: str = "") -> str:
         """Return the name of a new database."""
         self.count += 1
         name = f"test_{self.count}"
-        self.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name} {options}")
         return name
 
     def disconnect(self, database: str) -> None:

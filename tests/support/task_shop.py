@@ -1,7 +1,7 @@
 """A server whose calls become tasks, in memory, over stdio and over HTTP, for the tests of clients.
 
-    python -m support.task_shop                        # over stdio
-    python -m support.task_shop 127.0.0.1:8000 TOKEN   # over HTTP
+    python -m support.task_shop                          # over stdio
+    python -m support.task_shop 127.0.0.1:8000 TOKEN 5   # over HTTP; at its end, calls have 5 s
 
 Tools that wait end when a file appears. `Shop` starts it, with one state folder for all of its processes.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -89,10 +90,10 @@ class Shop:
         self.go = str(folder / "go")
         self.app = shop()
         self._stack = stack
-        self._port = 0
+        self.port = 0
         self._process: HttpProcess | None = None
         if kind == "http":
-            self._port = free_port()
+            self.port = free_port()
             self.start()
 
     @property
@@ -105,7 +106,7 @@ class Shop:
     @property
     def target(self) -> Any:
         command = [sys.executable, "-m", "support.task_shop"]
-        return {"memory": self.app, "stdio": command, "http": f"http://127.0.0.1:{self._port}/mcp"}[self.kind]
+        return {"memory": self.app, "stdio": command, "http": f"http://127.0.0.1:{self.port}/mcp"}[self.kind]
 
     @property
     def options(self) -> dict[str, Any]:
@@ -129,12 +130,13 @@ class Shop:
         path = Path(self.go + ".runs")
         return [int(line) for line in path.read_text().split()] if path.exists() else []
 
-    def start(self) -> None:
+    def start(self, drain_seconds: float = 0.2) -> None:
         """Start the server over HTTP, at the same address each time."""
         self._process = self._stack.enter_context(
             HttpProcess(
-                f"127.0.0.1:{self._port}",
+                f"127.0.0.1:{self.port}",
                 TOKEN,
+                str(drain_seconds),
                 command=(sys.executable, "-m", "support.task_shop"),
                 environment={**os.environ, **self.environment},
             )
@@ -145,9 +147,15 @@ class Shop:
         assert self._process is not None
         self._process.stop(signal.SIGKILL)
 
+    def terminate(self) -> subprocess.Popen[bytes]:
+        """Send SIGTERM to the server over HTTP, and return its process."""
+        assert self._process is not None
+        self._process.process.send_signal(signal.SIGTERM)
+        return self._process.process
+
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        shop().run(http=sys.argv[1], token=sys.argv[2], drain_seconds=0.2)
+        shop().run(http=sys.argv[1], token=sys.argv[2], drain_seconds=float(sys.argv[3]))
     else:
         shop().run()

@@ -162,15 +162,20 @@ def test_a_cancelled_call_waits_no_more_and_its_approval_is_there_for_the_next(
     assert asyncio.run(asyncio.wait_for(conversation(), 60)) == "wiped x"
 
 
-def test_a_database_that_fails_refuses_the_call(tmp_path: Path, database: Database) -> None:
+def test_a_database_that_fails_refuses_the_call(
+    tmp_path: Path, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
     app = served(tmp_path, database)
     (tmp_path / "guard.sqlite3").unlink()
 
     async def conversation() -> Any:
         async with Client(app, on_elicit=accept) as client:
+            with pytest.raises(RemoteError, match=r"an approval, which cannot be stored now \(-32001\)$"):
+                await client.call("wipe", place="x")
             return await outcome(client), await outcome(client, "search", text="x")
 
     assert asyncio.run(asyncio.wait_for(conversation(), 60)) == ("approval_rejected", "found x")
+    assert str(tmp_path) in caplog.text  # the log says which database it is, the client does not learn it
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 
+from fastrpc import diagnostics
 from fastrpc.callers import Caller, current_user
 from fastrpc.engine.call import BecomesTask
 from fastrpc.errors import Reworded, ToolError
@@ -188,6 +189,7 @@ class Approvals:
         self._open = database
         self._on_event = on_event
         self._kept: tuple[asyncio.AbstractEventLoop, ApprovalWatcher] | None = None
+        self._problems = diagnostics.Once("error")
 
     async def __call__(self, asked: CallToApprove) -> dict[str, Any]:
         """Return the arguments, which the approver may have changed, once the call may run.
@@ -201,9 +203,11 @@ class Approvals:
             return {}
         from fastrpc.storage.errors import StorageError
 
-        before = f"{asked.call.name} needs an approval, which cannot be stored now: "
-        with Reworded(StorageError, asked.rejected, before):
+        try:
             return await self._by_row(await self.watcher(), asked, binding)
+        except StorageError as error:
+            self._problems.write(f"an approval cannot be stored: {error}")
+            raise asked.rejected(f"{asked.call.name} needs an approval, which cannot be stored now") from None
 
     async def watcher(self) -> ApprovalWatcher:
         """Return the watcher of the running event loop, with its store. Raises StorageError."""

@@ -190,8 +190,14 @@ class HttpApp:
         self.ending = self.stopping = True
 
     async def _wait_idle(self) -> None:
-        while self.exchanges.running or self._sse.busy:
+        while self.exchanges.running or self._sse.busy or self._runs_tasks:
             await asyncio.sleep(LOOK_SECONDS)
+
+    @property
+    def _runs_tasks(self) -> bool:
+        """Whether tasks run here, which are calls in flight, too: no request waits for them any more."""
+        runtime = self.exchanges.runtime
+        return runtime is not None and "tasks" in runtime.__dict__ and bool(runtime.tasks.is_busy)
 
     async def _route(self, request: HttpRequest) -> None:
         request.origin = self.guard.check_place(request.headers)

@@ -7,8 +7,8 @@ checks it, as if it had arrived there. Requests of 2026-07-28 need no session an
 sealed session only the stream that a client opens by GET is. Over the same sockets a worker sends to the
 others, in order, its announcements (`fastrpc.engine.announcements`), of which they notify their clients, and
 what concerns sealed sessions (`session_sharing`). If a worker has not taken some of that, it notifies its
-clients of everything as changed, and asks again what is known of its sessions, as soon as it takes frames. The
-dashboard asks the other workers questions (`ask`).
+clients of everything as changed, and asks again what is known of its sessions, as soon as it takes frames.
+The dashboard asks the other workers questions (`ask`).
 """
 
 from __future__ import annotations
