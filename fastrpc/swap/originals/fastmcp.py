@@ -19,7 +19,7 @@ from fastrpc.errors import ToolError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.swap.originals import sdk2
 from fastrpc.swap.originals.results import result_of
-from fastrpc.swap.originals.workers import Workers, driven
+from fastrpc.swap.originals.workers import ToolThreads, driven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _call_of(original: Any, fastmcp: Any, tool: Any) -> Any:
     local = fastmcp._local_provider
     components, counted = local._components, [0]
     inline = tool.model_copy(update={"run_in_thread": False})
-    workers = Workers(keeps_to_threads(fn)) if tool.run_in_thread else None
+    workers = ToolThreads(keeps_to_threads(fn)) if tool.run_in_thread else None
     bind = sys.modules["fastmcp.server.dependencies"].bind_request_context
     context_type = sys.modules["fastmcp.server.context"].Context
     sessions = sys.modules["fastmcp.server.transforms.visibility"].apply_session_transforms

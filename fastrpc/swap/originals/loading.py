@@ -23,7 +23,7 @@ REPORT = "FASTRPC_SWAP_REPORT"
 CHANGES = {
     "mcp.server.stdio": ("stdio", "change_stdio"),
     "mcp.server.lowlevel.server": ("serving", "change_server"),
-    "mcp.server.fastmcp.server": ("fastmcp_of_sdk1", "change_fastmcp"),
+    "mcp.server.fastmcp.server": ("first_fastmcp", "change_fastmcp"),
     "mcp.server.mcpserver.server": ("mcpserver", "change_mcpserver"),
     "fastmcp.server.server": ("fastmcp", "change_server"),
 }

@@ -16,7 +16,7 @@ from fastrpc.errors import ToolError
 from fastrpc.protocol.versions import STATELESS
 from fastrpc.swap.originals import sdk2
 from fastrpc.swap.originals.results import result_of
-from fastrpc.swap.originals.workers import Workers, driven
+from fastrpc.swap.originals.workers import ToolThreads, driven
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _InlineTool:
 def _call_of(original: Any, server: Any, tool: Any) -> Any:
     """Return the function that calls a tool: it takes the arguments and fastrpc's Context."""
     name, run, metadata = tool.name, type(tool).run, tool.fn_metadata
-    inline, workers = _InlineTool(tool), Workers(keeps_to_threads(tool.fn))
+    inline, workers = _InlineTool(tool), ToolThreads(keeps_to_threads(tool.fn))
     tools, middleware = server._tool_manager._tools, original.server.middleware
     mcp_error = sys.modules["mcp.shared.exceptions"].MCPError
     logger = sys.modules["mcp.server.mcpserver.server"].logger

@@ -137,7 +137,7 @@ class Sdk1Server:
         return error_of(error, version)
 
     def find_plain_tools(self) -> bool:
-        from fastrpc.swap.originals.fastmcp_of_sdk1 import plain_calls
+        from fastrpc.swap.originals.first_fastmcp import plain_calls
 
         return plain_calls(self)
 

@@ -141,8 +141,8 @@ class Sdk2Server:
         self.session_versions = tuple(
             each for each in SESSION_VERSIONS if each in versions.HANDSHAKE_PROTOCOL_VERSIONS
         )
-        modern = (STATELESS,) if STATELESS in versions.MODERN_PROTOCOL_VERSIONS else ()
-        served = (*self.session_versions, *modern)
+        stateless = (STATELESS,) if STATELESS in versions.MODERN_PROTOCOL_VERSIONS else ()
+        served = (*self.session_versions, *stateless)
         names = {*spec.SPEC_CLIENT_METHODS, *server._request_handlers} - {"initialize"}
         self.methods = dict.fromkeys(sorted(names), served)
         self.notifications = sorted({*spec.SPEC_CLIENT_NOTIFICATION_METHODS, *server._notification_handlers})

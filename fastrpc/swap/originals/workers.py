@@ -21,7 +21,7 @@ QUICK_NANOSECONDS = 200_000
 SLOW_NANOSECONDS = 1_000_000
 
 
-class Workers:
+class ToolThreads:
     """Runs the calls of one tool."""
 
     __slots__ = ("_quick_calls", "_stays")
