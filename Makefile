@@ -19,6 +19,7 @@ SANITIZED := .cache/sanitized
 IN_PYTHON := $(addprefix tests/property/test_,$(addsuffix .py,approval_binding audit_tampering cel_google cel_oracle cel_text docstrings guard_why rewriting shell_words uri_round_trips))
 MEASURED := $(CURDIR)/benchmarks/.cache/measured
 FASTMCP := .cache/fastmcp
+SDK1 := .cache/sdk1
 DOCS := .cache/docs
 SITE := .cache/site
 PROGRAMS := $(CURDIR)/.cache/programs
@@ -156,7 +157,7 @@ measured: $(STAMP)       # the wheel that bench-guard measures; KEEP_MEASURED=1 
 	$(BIN)/python setup.py --quiet bdist_wheel --skip-build --dist-dir $(MEASURED)-wheel
 	$(MEASURED)/bin/python -m pip install --quiet "$$(echo $(MEASURED)-wheel/*.whl)[http,guard]"
 
-fastmcp: $(FASTMCP)/.made  ## FastMCP in an environment of its own, for the tests of what is its own in a swapped server
+fastmcp: $(FASTMCP)/.made $(SDK1)/.made  ## FastMCP, and the SDK 1.x, each in an environment of its own, for the tests of swapped servers
 
 soak: prepare            ## the long forms: leaks, attacks over HTTP, tests/soak/soak_*.py, each for SOAK_SECONDS=60
 	FASTRPC_LEAK_MESSAGES=1000000 $(BIN)/python -m pytest tests/integration/test_leaks.py
@@ -174,8 +175,9 @@ check-wheels: $(WHEELS_VENV)/.made  ## look into the wheels in dist/, install ea
 # Environments beside the project's, each with what one file lists.
 $(DOCS)/.made: .ci/docs.txt
 $(FASTMCP)/.made: .ci/fastmcp.txt
+$(SDK1)/.made: .ci/sdk1.txt
 $(MUTATION)/.made: .ci/mutation.txt
-$(DOCS)/.made $(FASTMCP)/.made $(MUTATION)/.made:
+$(DOCS)/.made $(FASTMCP)/.made $(SDK1)/.made $(MUTATION)/.made:
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet -r $<
 	touch $@
@@ -203,7 +205,7 @@ $(WHEELS_VENV)/.made: .ci/wheels/wheels.txt
 	touch $@
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) $(MUTATION) $(DOCS) $(SITE) $(PROGRAMS) fastrpc/_core/*.so fastrpc/_core/reaper
+	rm -rf build dist *.egg-info $(VENV) $(WHEELS_VENV) $(SANITIZED) $(FASTMCP) $(SDK1) $(MUTATION) $(DOCS) $(SITE) $(PROGRAMS) fastrpc/_core/*.so fastrpc/_core/reaper
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): $(COMPILED)

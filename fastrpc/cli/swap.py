@@ -2,9 +2,10 @@
 
 For files or folders it rewrites the imports (`fastrpc.swap.rewriting`), shows the difference and names
 everything that is missing. With ``--run`` it replaces its process by a command whose imports fastrpc serves
-(`fastrpc.swap.launch`): no file changes. Exit codes: 0; 1 if something is missing, a file cannot be
-read or, with ``--check``, would change; 2 for a wrong command line. ``--run`` has the exit code of the
-command.
+(`fastrpc.swap.launch`): no file changes; with ``--objects original`` the framework's own classes stay, and
+are served over fastrpc's transports (`fastrpc.swap.originals`). Exit codes: 0; 1 if something is missing, a
+file cannot be read or, with ``--check``, would change; 2 for a wrong command line. ``--run`` has the exit
+code of the command.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ EXAMPLES = """\
   fastrpc swap --run -- python server.py       run it on fastrpc, without a change
   fastrpc swap --run -- uvx mcp-server-time    run a published server on it
 """
-USAGE = "[--diff | --check] [--force] FILE|FOLDER… | --run -- COMMAND…"
+USAGE = "[--diff | --check] [--force] FILE|FOLDER… | --run [--objects WHOSE] -- COMMAND…"
 SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
 COLOURS = {"+": "32", "-": "31", "@": "36"}
 
@@ -51,11 +52,17 @@ def main(arguments: list[str]) -> int:
     )
     options.option("--force", "also write files that use something that fastrpc does not have")
     options.option("--run", "run the command after -- on fastrpc; no file changes")
+    options.option(
+        "--objects WHOSE",
+        "with --run: ours (fastrpc's classes in place of the framework's), or original, an experiment: the "
+        "framework's own classes, served over fastrpc's transports (ours)",
+        choices=["ours", "original"],
+    )
     chosen = options.parse(arguments)
     if chosen.run:
         return _run(chosen, command)
-    if command:
-        raise UsageError("swap: a command after -- needs --run")
+    if command or chosen.objects:
+        raise UsageError(f"swap: {'a command after --' if command else '--objects'} needs --run")
     if not chosen.paths:
         raise UsageError("swap: a file or a folder is needed, or --run -- COMMAND")
     return _rewrite_all(chosen)
@@ -72,9 +79,9 @@ def _run(chosen: Namespace, command: list[str]) -> int:
     if not command:
         raise UsageError("swap --run: a command is needed, such as: fastrpc swap --run -- python server.py")
     from fastrpc import diagnostics
-    from fastrpc.swap.launch import ROOT, environment
+    from fastrpc.swap.launch import OURS, ROOT, environment
 
-    variables = environment(command)
+    variables = environment(command, objects=chosen.objects or OURS)
     variables[ROOT] = str(os.getpid())  # `exec` keeps the process id
     if os.path.basename(command[0]) in NO_PYTHON:
         diagnostics.write(

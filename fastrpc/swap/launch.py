@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 VARIABLE = "FASTRPC_SWAP"
 ROOT = "FASTRPC_SWAP_ROOT"
 """The id of the process that the command runs in: it says at its end if nothing of it was swapped."""
+OBJECTS = "FASTRPC_SWAP_OBJECTS"
+"""Whose objects a server has: `OURS`, or `ORIGINAL` (`fastrpc.swap.originals`)."""
+OURS, ORIGINAL = "ours", "original"
 PACKAGES = ("fastrpc", "orjson", "msgspec", "uvloop", "jsonschema_rs", "openapi_pydantic", "httptools")
 """What ``sitecustomize`` knows too: it is loaded where fastrpc may not be importable."""
 
@@ -28,9 +31,11 @@ TAKES_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python that have a separate value, before the name of the script."""
 
 
-def environment(command: Sequence[str], variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables for a command; `variables`, by default those of this process, are kept. Raises
-    UsageError for an interpreter that would ignore them."""
+def environment(
+    command: Sequence[str], variables: Mapping[str, str] | None = None, *, objects: str = OURS
+) -> dict[str, str]:
+    """Return the variables for a command; `variables`, by default those of this process, are kept. `objects`:
+    `OURS` or `ORIGINAL`. Raises UsageError for an interpreter that would ignore them."""
     from importlib.machinery import EXTENSION_SUFFIXES
 
     found = dict(os.environ if variables is None else variables)
@@ -38,6 +43,7 @@ def environment(command: Sequence[str], variables: Mapping[str, str] | None = No
     site_folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site_folder")
     paths = [site_folder, *(path for path in found.get("PYTHONPATH", "").split(os.pathsep) if path)]
     found["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    found[OBJECTS] = objects
     found[VARIABLE] = os.pathsep.join([EXTENSION_SUFFIXES[0], *_folders()])
     if "UV_PYTHON" not in found and _is_free_to_choose(command):
         found["UV_PYTHON"] = getattr(sys, "_base_executable", None) or sys.executable

@@ -276,6 +276,7 @@ LAYERS = {
     **numbered("fastrpc.compat.middleware", 81),
     **numbered("fastrpc.compat.interception", 81),
     **numbered("fastrpc.swap", 87),
+    **numbered("fastrpc.swap.originals", 87),
     **numbered("fastrpc.swap.site_folder", 87),
     **numbered("fastrpc.testing", 80),
     **numbered("fastrpc.cli", 88),

@@ -1,11 +1,12 @@
 """Loaded by each interpreter under `fastrpc swap --run`: serves imports of fastmcp and mcp from fastrpc.
 
 Python imports ``sitecustomize`` when it starts. This one puts a finder in front, which imports
-`fastrpc.swap.import_hook` at the first import of fastmcp or mcp; until then it costs one small module.
-Then it runs the ``sitecustomize`` that it hides. ``FASTRPC_SWAP`` holds what the interpreter needs to know:
-the suffix of extension modules that fastrpc was built for, and the folders of fastrpc and its dependencies,
-which are used for those packages alone where the environment does not have them. Any CPython may load it,
-whether it can import fastrpc or not: only an import of fastmcp or mcp fails there, with the reason.
+`fastrpc.swap.import_hook`, or with ``FASTRPC_SWAP_OBJECTS=original`` `fastrpc.swap.originals.loading`, at the
+first import of fastmcp or mcp; until then it costs one small module. Then it runs the ``sitecustomize`` that
+it hides. ``FASTRPC_SWAP`` holds what the interpreter needs to know: the suffix of extension modules that
+fastrpc was built for, and the folders of fastrpc and its dependencies, which are used for those packages
+alone where the environment does not have them. Any CPython may load it, whether it can import fastrpc or not:
+only an import of fastmcp or mcp fails there, with the reason.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Any
 
 VARIABLE = "FASTRPC_SWAP"
 ROOT = "FASTRPC_SWAP_ROOT"
+OBJECTS = "FASTRPC_SWAP_OBJECTS"
 ORIGINALS = ("fastmcp", "mcp")
 PACKAGES = ("fastrpc", "orjson", "msgspec", "uvloop", "jsonschema_rs", "openapi_pydantic", "httptools")
 
@@ -52,13 +55,13 @@ class FirstImport:
             return None
         sys.meta_path.remove(self)
         try:
-            from fastrpc.swap.import_hook import ServedModules
+            finder = _finder()
         except ImportError as error:
             sys.meta_path.insert(0, self)
             raise ImportError(self._reason(error)) from error
-        finder = ServedModules()
         sys.meta_path.insert(0, finder)
-        return finder.find_spec(name, path, target)
+        spec: ModuleSpec | None = finder.find_spec(name, path, target)
+        return spec
 
     def _reason(self, error: ImportError) -> str:
         if self._suffix in EXTENSION_SUFFIXES:
@@ -69,6 +72,17 @@ class FirstImport:
             f"installed for {self._suffix}: install fastrpc-mcp for this interpreter, or start the server "
             "with the Python that fastrpc has"
         )
+
+
+def _finder() -> Any:
+    """Return what serves imports of the originals, or changes their modules when they are loaded."""
+    if os.environ.get(OBJECTS) == "original":
+        from fastrpc.swap.originals.loading import OriginalModules
+
+        return OriginalModules()
+    from fastrpc.swap.import_hook import ServedModules
+
+    return ServedModules()
 
 
 def _start() -> None:
@@ -84,7 +98,8 @@ def _start() -> None:
 def _tell() -> None:
     """Say at the end of the command's own process, or of a child of it, that nothing of it was swapped."""
     found = {name: sys.modules.get(name) for name in ORIGINALS}
-    if all(type(module).__name__ != "ServedModule" for module in found.values()):
+    is_changed = any(getattr(finder, "changed", None) for finder in sys.meta_path)
+    if not is_changed and all(type(module).__name__ != "ServedModule" for module in found.values()):
         others = [str(getattr(module, "__file__", name)) for name, module in found.items() if module]
         why = f"it has its own packages with these names ({', '.join(others)})" if others else ""
         why = why or "it has imported neither fastmcp nor mcp"
