@@ -245,6 +245,15 @@ def test_a_request_that_is_cancelled_while_its_row_is_flushed_ends_its_call(
     assert len(disk.calls) == (tool == "again")
 
 
+def test_a_server_that_is_killed_while_a_row_is_flushed_leaves_no_task_and_no_process(disk: SlowDisk) -> None:
+    disk.ask_for("again")
+    disk.until_there("again begun")
+    disk.server.kill()  # type: ignore[union-attr]
+    for pid in disk.pids("again"):
+        gone(pid)
+    assert disk.rows("id") == []
+
+
 def test_a_row_that_is_written_in_a_second_attempt_begins_its_call_once(disk: SlowDisk) -> None:
     disk.make("lost", "flushed")
     id = disk.begin("again")
