@@ -58,6 +58,7 @@ def changing(database, *kept):
             note("written")
             wait_for("flushed")
             if is_there("fails"):
+                note("failed")
                 raise sqlite3.OperationalError("disk I/O error")
             if is_there("lost") and not is_there("again begun"):
                 wait_for("again begun")
@@ -243,6 +244,24 @@ def test_a_request_that_is_cancelled_while_its_row_is_flushed_ends_its_call(
     for pid in disk.pids(tool):
         gone(pid)
     assert len(disk.calls) == (tool == "again")
+
+
+def test_a_flush_that_fails_for_a_request_that_was_cancelled_is_no_error_of_the_server(
+    disk: SlowDisk,
+) -> None:
+    disk.make("fails")
+    request = disk.ask_for("once")
+    disk.until_there("written")
+    disk.server.notify("notifications/cancelled", {"requestId": request})  # type: ignore[union-attr]
+    ping = disk.server.ask("ping", {"_meta": META})  # type: ignore[union-attr]
+    assert disk.answer()["id"] == ping
+    disk.make("flushed", "go")
+    disk.until_there("failed")
+    (disk.folder / "fails").unlink()
+    id = disk.begin("once")
+    assert disk.ended(id)["status"] == "completed"
+    # what was written together with the row is tried again alone, and so is the row
+    assert set(disk.rows("state")) <= {"completed", "cancelled"}
 
 
 def test_a_server_that_is_killed_while_a_row_is_flushed_leaves_no_task_and_no_process(disk: SlowDisk) -> None:
