@@ -116,6 +116,7 @@ class _WaitingCall(_LateAnswer):
     """A request that waits for its call, or for the task that the call becomes."""
 
     run: Any = None
+    _as_task = b""
 
     def begin(self, tool: Tool, ttl_ms: int | None) -> None:
         if not self.ended:
@@ -148,13 +149,17 @@ class _WaitingCall(_LateAnswer):
         write = self.dispatcher.responses.put_error
         self._end(lambda request, error: write(request.id, error, request.batch), _error_of(loads(error)))
 
+    def prepare(self, record: TaskRecord) -> None:
+        version = self.request.version
+        if version == STATELESS:
+            self._as_task = _result(self.dispatcher, {"resultType": "task", **_task(record, STATELESS)})
+        else:
+            self._as_task = to_json({"task": _task(record, version)})
+
     def became_task(self, record: TaskRecord) -> None:
-        if self.request.version == STATELESS:
-            self.answer(_result(self.dispatcher, {"resultType": "task", **_task(record, STATELESS)}))
-            return
-        session = self.dispatcher.session
-        session.task_ids |= {record.id}
-        self.answer(to_json({"task": _task(record, self.request.version)}))
+        if self.request.version != STATELESS:
+            self.dispatcher.session.task_ids |= {record.id}
+        self.answer(self._as_task)
 
     def became_no_task(self, error: FastrpcError) -> None:
         self.refuse(_no_task(error))

@@ -186,7 +186,7 @@ class Database:
         if connection.get_execution_options().get(IMMEDIATE):
             sqlite.begin_change(driver, self.kind)
         else:
-            driver.execute("BEGIN")
+            sqlite.begin_read(driver)
 
     def _open(self) -> None:
         """Check the database, and migrate its schema. Raises StorageError."""

@@ -82,6 +82,7 @@ class TaskBoard:
     ) -> TaskRun:
         """Begin the call of a request that may become a task, or in 2025-11-25 is one."""
         now = time.time()
+        may_repeat = bool(tool.annotations.get("idempotentHint") or tool.annotations.get("readOnlyHint"))
         ttl_ms = TTL_MS if ttl_ms is None else min(ttl_ms, LONGEST_TTL_MS)
         guard = self.server.runtime.task_guard
         record = TaskRecord(
@@ -90,10 +91,7 @@ class TaskBoard:
             server=self.server.name,
             tool=request.params["name"],
             version=request.version,
-            idempotent=int(
-                tool.resumable
-                or bool(tool.annotations.get("idempotentHint") or tool.annotations.get("readOnlyHint"))
-            ),
+            idempotent=int(tool.resumable or may_repeat),
             created_at=now,
             updated_at=now,
             ttl_ms=ttl_ms,
@@ -117,7 +115,7 @@ class TaskBoard:
         if request.version == STATELESS and not is_first:
             run.begin()
         else:
-            run.begin_as_task()
+            run.begin_as_task(is_early=may_repeat and not is_left and tool.run == "process")
         return run
 
     async def read(self, id: str, owner: str) -> TaskRecord | None:
@@ -191,7 +189,7 @@ class TaskBoard:
         run.record = record = run.record._replace(
             params=text, message=store.kept_message(run.message), approval=run.approval
         )
-        await self._rows.insert(record)
+        await self._rows.insert(record, run.row_written)
         if record.worker:
             self._runs[record.id] = run
 

@@ -8,8 +8,8 @@ until its transaction is committed: what a client receives is durable.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from threading import Condition, Thread
+from queue import SimpleQueue
+from threading import Lock, Thread
 
 from fastrpc.errors import FastrpcError
 from fastrpc.storage.database import KeptConnection
@@ -41,8 +41,9 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._kept = KeptConnection(database)
-        self._waiting: deque[Job] = deque()
-        self._changed = Condition()
+        self._waiting: SimpleQueue[Job | None] = SimpleQueue()
+        """None is the last: the journal is closed."""
+        self._closing = Lock()
         self._closed = False
         self._thread = Thread(target=self._run, name="fastrpc-tasks", daemon=True)
         self._thread.start()
@@ -52,31 +53,30 @@ class Journal:
         committed. Raises StorageError if the database is not available, JournalClosed, and what the function
         raises."""
         future: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
-        with self._changed:
+        with self._closing:
             if self._closed:
                 raise JournalClosed
-            self._waiting.append((future, function, values, named))
-            self._changed.notify()
+            self._waiting.put((future, function, values, named))
         return await future
 
     def close(self) -> None:
         """Write what is waiting, then end the thread and the database's connections."""
-        with self._changed:
+        with self._closing:
             self._closed = True
-            self._changed.notify()
+            self._waiting.put(None)
         self._thread.join()
         self._kept.close()
         self.database.close()
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._waiting and not self._closed:
-                    self._changed.wait()
-                if not self._waiting:
-                    return
-                batch = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
-            self._commit([job for job in batch if not job[0].cancelled()])
+        waiting = self._waiting
+        while (job := waiting.get()) is not None:
+            batch = [job]
+            while len(batch) < AT_ONCE and waiting.qsize() and (job := waiting.get()) is not None:
+                batch.append(job)
+            self._commit([each for each in batch if not each[0].cancelled()])
+            if job is None:
+                return
 
     def _commit(self, batch: list[Job]) -> None:
         """Run functions in one transaction; each in its own if that fails."""

@@ -92,13 +92,21 @@ class TaskRows:
             self._begin()
         return await self._journal.do(function, *values, **named)
 
-    async def insert(self, record: TaskRecord) -> None:
+    async def insert(self, record: TaskRecord, written: Callable[[], object]) -> None:
         """Write a new row. While it is unknown whether it has been written, try again: an error says to the
-        client that it may send its call again, so no other process may run this one. Raises StorageError."""
+        client that it may send its call again, so no other process may run this one. `written` is called in
+        this event loop when the row is in the transaction, before that is committed, which may still fail: in
+        each attempt. Raises StorageError, and what `store.create` raises."""
+        loop = asyncio.get_running_loop()
+
+        def create(connection: Any) -> None:
+            store.create(connection, record)
+            loop.call_soon_threadsafe(written)  # while this thread waits for the disk
+
         is_unknown = False
         while True:
             try:
-                await self.do(store.create, record)
+                await self.do(create)
                 return
             except StorageError as error:
                 is_unknown |= isinstance(error, CommitUnknown)

@@ -49,8 +49,11 @@ if TYPE_CHECKING:
         def call_refused(self, error: str) -> object:
             """The call has ended with a JSON-RPC error, as JSON, and is no task."""
 
+        def prepare(self, record: TaskRecord) -> object:
+            """The task is being created: make the answer that is sent once it is."""
+
         def became_task(self, record: TaskRecord) -> object:
-            """The task has been created."""
+            """The task has been created, after `prepare`."""
 
         def became_no_task(self, error: FastrpcError) -> object:
             """The task cannot be created."""
@@ -87,6 +90,7 @@ class TaskRun:
         self._call = SelfCall(board.server, record.owner, params, self, self)
         self._timer: asyncio.TimerHandle | None = None
         self._creating: asyncio.Task[None] | None = None
+        self._is_early = False
         self._message_due = False
         self._is_named = request is None or required
         self._write_end: Callable[[], object] | None = None
@@ -120,27 +124,31 @@ class TaskRun:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._after_seconds, self._become_task)
 
-    def begin_as_task(self) -> None:
-        """Create the task first, and begin its call then (MCP 2025-11-25), unless it is left to workers."""
-        self._is_named = True
-        self._creating = asyncio.ensure_future(self._create_first())
+    def begin_as_task(self, *, is_early: bool) -> None:
+        """Create the task first, and begin its call then, unless it is left to workers.
 
-    async def _create_first(self) -> None:
-        request = self._request
-        assert request is not None
-        try:
-            await self._board.create(self)
-        except FastrpcError as error:
-            self._is_named = False
-            self._stop().became_no_task(error)
-            return
-        if self.ended:
-            self._board.discard(self)
-            return
-        self._request = None
-        request.became_task(self.record)
-        if self.record.worker:
+        `is_early`: begin the call while the row is flushed to the disk, which takes about as long as the call
+        needs to reach its process. The answer waits for the row all the same. If the flush fails, the call is
+        ended, and an error tells the client that it may send the call again: so this is only for tools that
+        may be run again, and not for those that are `resumable`, which recognize their work by the task's id,
+        since the second call has another. It is also only for functions that run in another process: one that
+        holds the event loop would hold up the answer. If this process is killed before the flush, there is no
+        row, so no process takes the task over, and no client knows its id; if later, the row says that its
+        tool may be run again.
+        """
+        self._required = True
+        self._is_early = is_early
+        self._become_task()
+
+    def row_written(self) -> None:
+        """The row of the task has been written, and is being flushed to the disk, which may fail. Called in
+        each attempt to write it."""
+        if self._is_early:
             self._call.begin()
+        elif self.record.worker:
+            self._call.prepare()
+        if self._request is not None:
+            self._request.prepare(self.record)
 
     def cancel(self) -> None:
         """End the call: its client has cancelled the task, or the request that waits for it."""
@@ -218,14 +226,17 @@ class TaskRun:
         self._creating = asyncio.ensure_future(self._create())
 
     async def _create(self) -> None:
+        message = self.message
         try:
             await self._board.create(self)
         except FastrpcError as error:
             self._creating, self._is_named = None, False
+            if self._request is None:  # cancelled meanwhile
+                return
             if self._required:
                 self._call.cancel()
                 self._stop().became_no_task(error)
-            elif self._answer is not None and self._request is not None:
+            elif self._answer is not None:
                 self._answer(self._stop())
             return
         request, self._request = self._request, None
@@ -235,6 +246,11 @@ class TaskRun:
         request.became_task(self.record)
         if self._write_end is not None:
             self._write_end()
+            return
+        if self.message != message:  # the call has reported while the row was flushed
+            self._board.set_message(self)
+        if self.record.worker:  # the answer is sent first: a function may hold the loop
+            asyncio.get_running_loop().call_soon(self._call.begin)
 
     # --- its end ----------------------------------------------------------------------------------------
 

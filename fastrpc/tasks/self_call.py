@@ -70,21 +70,37 @@ class SelfCall:
     ) -> None:
         self._server = server
         self._listener: CallListener | None = listener
-        self._transport = MemoryTransport(self._receive)
+        self._transport: MemoryTransport | None = None
         self._principal = principal
         self._params = params
         self._task = task
+        self._message = b""
+        """The call, as long as it is prepared and not sent."""
 
-    def begin(self) -> None:
-        """Send the call. It may have ended when this returns."""
+    def prepare(self) -> None:
+        """Do what can be done before the call may begin. Runs no code of the server's user."""
+        if self._listener is None or self._transport is not None:
+            return
+        self._transport = MemoryTransport(self._receive)
         self._transport.connect(Connections(self._connect), self._principal)
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": self._params}
-        self._transport.send(dumps(message, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+        self._message = dumps(message, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+    def begin(self) -> None:
+        """Send the call, unless it has been sent or cancelled. It may have ended when this returns."""
+        self.prepare()
+        message, self._message = self._message, b""
+        if message and self._listener is not None and self._transport is not None:
+            self._transport.send(message)
 
     def cancel(self) -> None:
         """End the call, unless it has ended. `listener` hears no more of it."""
         if self._listener is not None:
-            self._listener = None
+            self._end()
+
+    def _end(self) -> None:
+        self._listener = None
+        if self._transport is not None:
             self._transport.disconnect()
 
     def _connect(self) -> Connection:
@@ -101,8 +117,7 @@ class SelfCall:
         if listener is None:
             return
         if line.startswith((_RESULT, _ERROR)):
-            self._listener = None
-            self._transport.disconnect()
+            self._end()
             if line.startswith(_RESULT):
                 listener.returned(line[len(_RESULT) : -1].decode())
             else:
