@@ -16,7 +16,8 @@ ENDED = "ended"
 
 RECORDED = {"tools/call": "tool", "resources/read": "resource", "prompts/get": "prompt"}
 """The methods that call what users wrote, and what they call."""
-CALLED_BY = {kind: method for method, kind in RECORDED.items()}
+CALLED_BY = {kind: method for method, kind in reversed(RECORDED.items())}
+"""By which method records say that an entry of a kind was called: the first one above."""
 TASK = "task"
 """The key under which the record of a task's call has its `HeldTask` (`CallRecord.decided`)."""
 

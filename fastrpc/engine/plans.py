@@ -60,7 +60,7 @@ class CallPlans:
         self._lifespan_changed = lifespan_changed
         self._use_processes = use_processes
         self._of_tools: dict[str, Plan] | None = None
-        self._of_handlers: dict[int, tuple[Handler, Plan]] = {}
+        self._of_handlers: dict[tuple[int, int], tuple[Handler, ResultEncoder, Plan]] = {}
 
     def forget(self, kind: str = "") -> None:
         """Make the plans of tools, or of the other handlers, anew; without a kind of entry, all of them."""
@@ -165,11 +165,13 @@ class CallPlans:
     # --- other handlers -------------------------------------------------------------------------------
 
     def of_handler(self, handler: Handler, encoder: ResultEncoder) -> Plan:
-        """Return the plan, which is kept, of a handler that is not a tool."""
-        found = self._of_handlers.get(id(handler))
+        """Return the plan, which is kept, by which a method calls a handler that is not a tool."""
+        key = id(handler), id(encoder)
+        found = self._of_handlers.get(key)
         if found is None:
-            found = self._of_handlers[id(handler)] = handler, self.make_for_handler(handler, encoder)
-        return found[1]
+            plan = self.make_for_handler(handler, encoder)
+            found = self._of_handlers[key] = handler, encoder, plan
+        return found[2]
 
     def make_for_handler(self, handler: Handler, encoder: ResultEncoder) -> Plan:
         """Make that plan. The connection can bind arguments if all are strings, or there are none."""

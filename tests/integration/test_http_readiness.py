@@ -10,7 +10,6 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from support.http_client import ECHO_AND_WAIT, Serving, answer_of, ask, environm
 from support.http_server import FASTRPC
 from support.waiting import SECONDS, eventually
 
-from fastrpc.transports.http.server import HttpServer
+from fastrpc.transports.http.server import wait_for_first_requests
 from fastrpc.transports.http.sockets import ignore_new_connections
 
 SERVER = "from fastrpc import Server\napp = Server('ready')\n" + ECHO_AND_WAIT
@@ -208,10 +207,9 @@ def test_connections_that_have_begun_are_served_while_new_ones_are_ignored() -> 
 def test_a_server_that_ends_waits_until_each_connection_is_accepted() -> None:
     """On a busy machine its process may have had no time to accept them."""
     listener = socket.create_server(("127.0.0.1", 0))
-    ending: Any = SimpleNamespace(sockets=[listener], _monitor=SimpleNamespace(connections=[]))
 
     async def end() -> None:
-        waiting = asyncio.ensure_future(HttpServer._wait_for_first_requests(ending))
+        waiting = asyncio.ensure_future(wait_for_first_requests([listener], []))
         await asyncio.sleep(0.1)
         assert not waiting.done()
         listener.accept()[0].close()

@@ -1,7 +1,7 @@
 """`fastrpc swap --run --objects original`: the originals' own objects, served over fastrpc's transports.
 
-The official SDK 2.x is in the environment of the tests; FastMCP has one of its own, as has the SDK's 1.x
-(`make fastmcp`).
+The official SDK 2.x is in the environment of the tests; FastMCP and the SDK's 1.x have
+separate ones (`make fastmcp`).
 """
 
 from __future__ import annotations

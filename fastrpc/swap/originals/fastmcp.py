@@ -144,7 +144,7 @@ def _call_of(original: Any, fastmcp: Any, tool: Any) -> Any:
     bind = sys.modules["fastmcp.server.dependencies"].bind_request_context
     context_type = sys.modules["fastmcp.server.context"].Context
     sessions = sys.modules["fastmcp.server.transforms.visibility"].apply_session_transforms
-    normalize = sys.modules["fastmcp.server.mixins.mcp_operations"]._normalize_call_tool_result
+    normalized = sys.modules["fastmcp.server.mixins.mcp_operations"]._normalize_call_tool_result
 
     def is_same() -> bool:
         """Whether the tool is still registered as it was, and still the only one of its name."""
@@ -167,7 +167,7 @@ def _call_of(original: Any, fastmcp: Any, tool: Any) -> Any:
                         found = await workers.run(lambda: driven(inline.run(arguments)))
                 except Exception as error:
                     raise await worded(error, arguments) from error
-                return result_of(normalize(found.to_mcp_result()))
+                return result_of(normalized(found.to_mcp_result()))
 
     async def worded(error: Exception, arguments: dict[str, Any]) -> Exception:
         """Return the error for what a call has raised, as the original words it."""

@@ -30,12 +30,13 @@ from fastrpc.transports.http.sockets import ignore_new_connections
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from fastrpc._core.access_buffer import AccessBuffer
     from fastrpc.transports.base import Connections
     from fastrpc.transports.http.app import HttpApp
+    from fastrpc.transports.http.connections import TrackedConnection
     from fastrpc.transports.http.handshakes import TlsListener
     from fastrpc.transports.http.interfaces import Front
     from fastrpc.transports.http.session_router import SessionRouter
@@ -51,6 +52,25 @@ LAST_CONNECTIONS_SECONDS = 0.1
 FIRST_REQUEST_SECONDS = 1.0
 """Seconds that these have for their first request."""
 CLOSE = (b"connection", b"close")
+
+
+async def wait_for_first_requests(
+    listeners: Iterable[socket.socket], connections: Iterable[TrackedConnection]
+) -> None:
+    """Return when the system has no connection left to accept, and each connection has sent a request,
+    within `FIRST_REQUEST_SECONDS`: on a busy machine a proxy may connect and send its request only later, and
+    this process may have had no time to accept it. The proxy would not send it again elsewhere."""
+    import select
+
+    queued = select.poll()
+    for each in listeners:
+        queued.register(each, select.POLLIN)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + FIRST_REQUEST_SECONDS
+    while queued.poll(0) or not all(each.has_sent_request for each in connections):
+        if loop.time() > deadline:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 @dataclass(eq=False)
@@ -159,28 +179,12 @@ class HttpServer(Transport):
         if self.notice_seconds and any([*map(ignore_new_connections, self.sockets)]):
             # The system has already accepted some: closing the socket would reset them.
             await asyncio.sleep(LAST_CONNECTIONS_SECONDS)
-            await self._wait_for_first_requests()
+            await wait_for_first_requests(self.sockets, self._monitor.connections if self._monitor else ())
         for listener in (*self._listeners, *self.sockets):
             listener.close()
         if self._server is not None:
             for connection in list(self._server.server_state.connections):
                 connection.shutdown()
-
-    async def _wait_for_first_requests(self) -> None:
-        """Return when the system has no connection left to accept, and each connection has sent a request,
-        within `FIRST_REQUEST_SECONDS`: on a busy machine a proxy may connect and send its request only later,
-        and this process may have had no time to accept it. The proxy would not send it again elsewhere."""
-        import select
-
-        queued = select.poll()
-        for each in self.sockets:
-            queued.register(each, select.POLLIN)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + FIRST_REQUEST_SECONDS
-        while self._monitor is not None and loop.time() < deadline:
-            if not queued.poll(0) and all(each.has_sent_request for each in self._monitor.connections):
-                return
-            await asyncio.sleep(LOOK_SECONDS)
 
     async def drain(self) -> None:
         await self._front.stop(None)

@@ -70,7 +70,7 @@ SHARE_SECONDS = 2.0
 """How long another worker may take to read announcements, in seconds. After it they are dropped, and the
 log says so."""
 MISSED_SECONDS = 1.0
-"""How long after that it is told so, and again until it takes that: its clients may have missed changes."""
+"""How long after that it is notified, and again until it takes that: its clients may have missed changes."""
 MOST_UNSENT = 16 * 1024 * 1024
 """Bytes that wait for another worker meanwhile: of announcements, and in each of the two queues of what
 concerns sessions."""
