@@ -26,8 +26,8 @@ class Request:
     `asking` is what it remembers of questions to the client; `quota` counts what a stream of changes keeps;
     `cancellation` is what the client has said when it cancelled. `outcome` is what the record of its call
     says, once that is known; `began`, `bound`, `allowed` and `returned` are ticks (`fastrpc._core.recorder`).
-    `counted` is True once a request that is not a call counts for its caller's rate, or the error that refuses
-    it (`fastrpc.guard.requests`). `result_meta`, which guards set, is what its result says besides.
+    `counted` is True once a request that is not a call counts for its caller's rate, or the error that
+    refuses it (`fastrpc.guard.requests`). `result_meta`, which guards set, is what its result says besides.
     """
 
     content: tuple[bytes | None, ...] = ()

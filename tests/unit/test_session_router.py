@@ -108,7 +108,7 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
     lines: list[str] = []
     monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
     monkeypatch.setattr(session_router, "MOST_UNSENT", 1000)
-    app: Any = None
+    app: Any = SimpleNamespace()
 
     async def run() -> None:
         router = session_router.SessionRouter(app, "", 0, 3, lambda: None)
@@ -144,7 +144,7 @@ def test_what_one_principal_has_other_workers_told_drops_nothing_of_others(
     monkeypatch.setattr(diagnostics, "write", lambda at, text: None)
     monkeypatch.setattr(session_router, "MOST_UNSENT", 4000)
     monkeypatch.setattr(session_router, "MOST_OF_ONE", 2000)
-    app: Any = None
+    app: Any = SimpleNamespace()
     taken: list[tuple[str, bool]] = []
 
     async def run() -> None:
@@ -177,7 +177,7 @@ def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: py
     lines: list[str] = []
     monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
     monkeypatch.setattr(session_router, "MOST_UNSENT", 2000)
-    app: Any = None
+    app: Any = SimpleNamespace()
     taken: list[tuple[str, bool]] = []
 
     async def run() -> None:
