@@ -243,15 +243,3 @@ def test_pages_that_are_served_by_themselves_cancel_the_task_of_a_server(tmp_pat
         assert "cancelled" in call.communicate(timeout=30)[1]
         assert "cancelled by ada at the dashboard" in browser.get("/tasks").text
         eventually((tmp_path / "stopped").exists)
-
-
-def test_each_of_several_workers_says_that_it_is_one(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, TOOLS)
-    with shop.begin("--workers", "2"):
-        browser = shop.visit()
-        assert "one of 2 that serve" in browser.get("/calls").text
-        page = browser.get("/tool?name=wipe").text
-        id = re.findall(r'name="call" value="([\w-]+)"', page)[0]
-        answer = browser.send("/tool", tool="wipe", call=id, **{"arg:place": "/srv"})
-        assert answer.status_code == 200
-        assert "waits for an approval" in answer.text
