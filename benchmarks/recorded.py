@@ -23,11 +23,13 @@ BUILD_LIMIT_SECONDS = 600
 
 
 def commits_in(path: str) -> dict[str, str]:
-    """The commit that each row of a file of record was measured on; runs of changed files are left out."""
+    """The commit that each row of a file of record was measured on. Runs of changed files are left out,
+    unless one of the same commit without any has been recorded too: the record was what had changed then."""
     with open(path, encoding="utf-8") as file:
         record = json.load(file)
     runs = [{**record, "rows": first_rows(record)}, *record.get("later", ())]
-    return {row: run["commit"] for run in runs if not run["changed_files"] for row in run["rows"]}
+    clean = {run["commit"] for run in runs if not run["changed_files"]}
+    return {row: run["commit"] for run in runs if run["commit"] in clean for row in run["rows"]}
 
 
 def python_with(commit: str, repository: str) -> str:

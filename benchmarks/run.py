@@ -198,7 +198,7 @@ def main(arguments: list[str] | None = None) -> int:
     document: Result = {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
         "commit": output_of("git", "rev-parse", "HEAD"),
-        "changed_files": bool(output_of("git", "status", "--porcelain")),
+        "changed_files": bool(output_of("git", "status", "--porcelain", ":!benchmarks/results")),
         "machine": machine(),
         "versions": {
             "python": output_of(given.python, "-c", "import sys; print(sys.version)"),

@@ -132,6 +132,7 @@ def test_a_recorded_figure_is_of_the_commit_of_its_own_run(tmp_path: Path) -> No
         "later": [
             {"commit": "b", "changed_files": False, "rows": ["W2"]},
             {"commit": "c", "changed_files": True, "rows": ["W3"]},
+            {"commit": "a", "changed_files": True, "rows": ["W4"]},  # by the record of the first run
         ],
     }
     (tmp_path / "record.json").write_text(json.dumps(record))
