@@ -166,5 +166,5 @@ def _print(
 
 
 def _row(change: ChangedCalls, count: int, record: str) -> tuple[str, ...]:
-    caller = f"{change.actor} ({change.caller_class})"
-    return (f"{count:,}", *map(plain, (change.name, caller, change.was, change.would, change.cause, record)))
+    texts = change.name, BY["caller"](change), change.was, change.would, change.cause, record
+    return (f"{count:,}", *map(plain, texts))
