@@ -6,6 +6,9 @@ from typing import Any
 from fastrpc._core.recorder import Recorder
 
 PARAMETER_LIMIT: int
+LIMITS_OF_AUTO: tuple[int, int, int]
+"""Of ``run="auto"``: how many calls in a row have to be quick, and at most how many nanoseconds a call takes
+that is quick, and one that is not slow."""
 REQUIRED: object
 """The default of a parameter that has none."""
 

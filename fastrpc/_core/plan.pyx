@@ -49,6 +49,7 @@ cdef dict KINDS = {
 }
 
 PARAMETER_LIMIT = MOST_PARAMETERS
+LIMITS_OF_AUTO = PROOF, QUICK_NANOSECONDS, SLOW_NANOSECONDS
 REQUIRED = object()              # marks a parameter without a default
 MISFIT = object()
 

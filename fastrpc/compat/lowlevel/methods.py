@@ -297,20 +297,26 @@ class LowLevelDescription(ServerDescription):
         return self.has_tools
 
 
-class LowLevelRuntime(Runtime):
-    """The runtime of a low-level server."""
+class ListedToolsRuntime(Runtime):
+    """The runtime of a server whose tools are registered as its author's own list has them."""
 
     server: Any
-    description_type = LowLevelDescription
-
-    @made_once
-    def pages(self) -> ListPages:
-        return HintedPages(self.server, self.filters, self.results)
 
     def replace_tools(self, gone: list[str], new: list[ListedTool]) -> None:
-        """Register other tools. No client is notified: one of them has asked for the list."""
+        """Register other tools. No client is notified: that is up to the author's server, or one of them has
+        asked for the list."""
         self.loading = True
         try:
             self.registries.tools.replace(gone, new)
         finally:
             self.loading = False
+
+
+class LowLevelRuntime(ListedToolsRuntime):
+    """The runtime of a low-level server."""
+
+    description_type = LowLevelDescription
+
+    @made_once
+    def pages(self) -> ListPages:
+        return HintedPages(self.server, self.filters, self.results)

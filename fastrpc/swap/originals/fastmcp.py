@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from contextvars import ContextVar
-from weakref import WeakKeyDictionary
 
 from fastrpc.compat.functions.worker_threads import keeps_to_threads
 from fastrpc.compat.lowlevel.own_methods import current
@@ -33,7 +32,6 @@ _raising: ContextVar[Any] = ContextVar("fastrpc_raising_tool", default=None)
 """A server, and the tool that its ``get_tool`` returns: one that raises what a call has raised."""
 
 _known: list[Any] = []
-_planned: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
 def change_server(module: Any) -> bool:
@@ -69,12 +67,12 @@ def plain_calls(original: Any) -> bool:
     fastmcp = getattr(original.server, "_fastmcp_ref", lambda: None)()
     if fastmcp is None or not _is_plain_server(original, fastmcp):
         return False
-    known = original.__dict__.setdefault("planned", set())
     tool_type = sys.modules["fastmcp.tools.function_tool"].FunctionTool
     components = fastmcp._local_provider._components
-    tools = [each for each in components.values() if type(each) is tool_type and each.name not in known]
+    tools = [
+        each for each in components.values() if type(each) is tool_type and each.name not in original.planned
+    ]
     new = [each for each in tools if _is_single(components, each.name) and _is_plain(each)]
-    known.update(each.name for each in new)
     if new:
         original.add_tools([(each.name, _call_of(original, fastmcp, each)) for each in new])
     return bool(new)

@@ -64,9 +64,7 @@ def plain_calls(original: Any) -> bool:
     fastmcp = None if made is None else made[0]()
     if made is None or fastmcp is None or not _is_untouched(original, fastmcp, made[1]):
         return False
-    known = original.__dict__.setdefault("planned", set())
-    names = [name for name in fastmcp._tool_manager._tools if name not in known]
-    known.update(names)
+    names = [name for name in fastmcp._tool_manager._tools if name not in original.planned]
     if names:
         original.add_tools([(name, _call_of(original, fastmcp, name)) for name in names])
     return bool(names)

@@ -27,6 +27,8 @@ class Original(Protocol):
     """The notifications that the original has a handler for."""
     add_tools: Callable[[list[Any]], object] | None
     """Set by the server: called with the tools that may be called by the compiled connection."""
+    planned: set[str]
+    """The names of the tools that `add_tools` has been called with."""
 
     def capabilities(self, version: str) -> dict[str, Any]:
         """Return the capabilities that are declared to clients of a version."""

@@ -60,14 +60,12 @@ def plain_calls(original: Any) -> bool:
     server = None if made is None else made()
     if server is None or not _is_untouched(original, server):
         return False
-    known = original.__dict__.setdefault("planned", set())
     plain_type = sys.modules["mcp.server.mcpserver.tools.base"].Tool
     tools = {
         name: tool
         for name, tool in server._tool_manager._tools.items()
-        if name not in known and type(tool) is plain_type and _is_plain(tool)
+        if name not in original.planned and type(tool) is plain_type and _is_plain(tool)
     }
-    known.update(tools)
     if tools:
         original.add_tools([(name, _call_of(original, server, tool)) for name, tool in tools.items()])
     return bool(tools)

@@ -15,7 +15,7 @@ from fastrpc.compat.lowlevel.values import HandlerError, error_of
 from fastrpc.errors import InvalidParams, MethodNotFound
 from fastrpc.protocol.versions import SESSION_VERSIONS
 from fastrpc.swap.originals.methods import Handed
-from fastrpc.swap.originals.outbound import OutboundStream
+from fastrpc.swap.originals.outbound import OutboundStream, is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class LateRequestContext:
 
 def original_of(call: Any) -> Any:
     """Return the `Sdk1Server` that a running call belongs to, None if it is over or another server's."""
-    if call.ended or call._channel is None:
+    if not is_running(call):
         return None
     return getattr(call._channel.request.dispatcher.runtime.server, "original", None)
 
@@ -79,12 +79,12 @@ class Responder:
     answer."""
 
     cancelled = False
+    message_metadata = None
 
-    def __init__(self, request_id: Any, request: Any, metadata: Any = None) -> None:
+    def __init__(self, request_id: Any, request: Any) -> None:
         self.request_id = request_id
         self.request = request
         self.request_meta = getattr(getattr(request, "params", None), "meta", None)
-        self.message_metadata = metadata
         self.response: Any = None
 
     async def respond(self, response: Any) -> None:
@@ -107,6 +107,7 @@ class Sdk1Server:
         self.server = server
         self.state: Any = {}
         self.add_tools: Callable[[list[Any]], object] | None = None
+        self.planned: set[str] = set()
         self._options = options
         self._types = types
         self._sessions: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -150,7 +151,7 @@ class Sdk1Server:
         if model not in self.server.request_handlers:
             raise MethodNotFound("Method not found")
         call: Any = current.get()
-        responder = Responder(call.request_id, request, _http_metadata())
+        responder = Responder(call.request_id, request)
         session = self.session_of(call._channel.request.dispatcher)
         await self.server._handle_request(responder, request, session, self.state, False)
         response = responder.response
@@ -183,9 +184,6 @@ class Sdk1Server:
         if experimental is not None:
             declared = session.client_params.capabilities
             given["experimental"] = experimental(None, declared, session, None)
-        metadata = _http_metadata()
-        if metadata is not None:
-            given["request"] = metadata.request_context
         model = self._types.RequestParams.Meta
         return module.RequestContext(
             call.request_id, model.model_validate(meta) if meta else None, session, self.state, **given
@@ -214,11 +212,6 @@ class Sdk1Server:
                 "clientInfo": {"name": "", "version": "", **session.client_info},
             }
         )
-
-
-def _http_metadata() -> Any:
-    """Return what the SDK's HTTP transport tells of a message: the HTTP request; None over stdio."""
-    return None
 
 
 def _by_method(union: Any) -> dict[str, Any]:

@@ -15,9 +15,8 @@ from fastrpc.compat.lowlevel.own_methods import current, meta_of
 from fastrpc.compat.lowlevel.values import HandlerError, error_of
 from fastrpc.errors import FastrpcError
 from fastrpc.protocol.versions import CAPABILITIES_KEY, CLIENT_KEY, SESSION_VERSIONS, STATELESS
-from fastrpc.proxy.entries import ask
 from fastrpc.swap.originals.methods import Handed
-from fastrpc.swap.originals.outbound import NOT_SUPPORTED
+from fastrpc.swap.originals.outbound import ask_client, code_and_data, notify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,14 +44,11 @@ class ConnectionChannel:
 
     async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> Any:
         """Return the client's result for a request of the running call. Raises the SDK's MCPError."""
-        call = current.get(None)
-        return await asked(call, method, params, opts)
+        return await asked(current.get(None), method, params, opts)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> None:
         """Send a notification."""
-        dispatcher = self._dispatcher()
-        if dispatcher is not None:
-            dispatcher.outbound.post(lambda: dispatcher.outbound.notify(method, params))
+        notify(None, self._dispatcher(), method, params)
 
 
 class CallChannel:
@@ -89,10 +85,7 @@ class CallChannel:
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> None:
         """Send a notification that belongs to the request."""
-        if self.call is not None and not self.call.ended and self.call._channel is not None:
-            self.call._channel.request.notify_client(method, params)
-        else:
-            self._dispatcher.outbound.post(lambda: self._dispatcher.outbound.notify(method, params))
+        notify(self.call, self._dispatcher, method, params)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress, if the client has asked for it."""
@@ -110,11 +103,9 @@ async def asked(call: Any, method: str, params: Mapping[str, Any] | None, opts: 
 
     mcp_error = sys.modules["mcp.shared.exceptions"].MCPError
     try:
-        if call is None:
-            raise FastrpcError(f"{method}: no call is running, to which the request could belong")
-        return await asyncio.wait_for(ask(call, method, dict(params or {})), (opts or {}).get("timeout"))
+        return await asyncio.wait_for(ask_client(call, method, params), (opts or {}).get("timeout"))
     except FastrpcError as error:
-        code, data = getattr(error, "code", NOT_SUPPORTED), getattr(error, "data", None)
+        code, data = code_and_data(error)
         raise mcp_error(code, str(error), data) from error
     except asyncio.TimeoutError as error:
         raise mcp_error(408, f"Timed out while waiting for response to {method}") from error
@@ -134,6 +125,7 @@ class Sdk2Server:
         self.server = server
         self.state: Any = {}
         self.add_tools: Callable[[list[Any]], object] | None = None
+        self.planned: set[str] = set()
         self._options = options
         self._runners: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         spec = sys.modules["mcp_types.methods"]

@@ -6,8 +6,7 @@ serve `ServedOriginal` over standard input and output. Any other use of ``run`` 
 
 from __future__ import annotations
 
-from fastrpc.compat.lowlevel.methods import ListedTool, ToolChecks
-from fastrpc.engine.runtime import Runtime
+from fastrpc.compat.lowlevel.methods import ListedTool, ListedToolsRuntime, ToolChecks
 from fastrpc.engine.visibility import ServerDescription
 from fastrpc.server import Server as PlainServer
 from fastrpc.swap.originals.methods import OriginalMethods
@@ -92,6 +91,7 @@ class ServedOriginal(PlainServer):
     def _add_tools(self, tools: list[tuple[str, Call]]) -> None:
         """Have the compiled connection call functions for tools, in the place of those of the same names."""
         added = [ListedTool(call, {"name": name}, ToolChecks({}, False)) for name, call in tools]
+        self.original.planned.update(name for name, _ in tools)
         self.runtime.replace_tools([name for name, _ in tools if name in self.registries.tools], added)
 
 
@@ -106,16 +106,7 @@ class OriginalDescription(ServerDescription):
         return self.info
 
 
-class OriginalRuntime(Runtime):
+class OriginalRuntime(ListedToolsRuntime):
     """The runtime of a `ServedOriginal`."""
 
-    server: Any
     description_type = OriginalDescription
-
-    def replace_tools(self, gone: list[str], new: list[ListedTool]) -> None:
-        """Register other tools. Clients are not notified: that is up to the original."""
-        self.loading = True
-        try:
-            self.registries.tools.replace(gone, new)
-        finally:
-            self.loading = False

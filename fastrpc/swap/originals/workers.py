@@ -2,23 +2,22 @@
 
 The first calls run on AnyIO's worker threads, as in the original, and are timed. A function that has proved
 to be quick then runs in the event loop: a thread costs many times what it takes. One call that is slow there
-sends it back to threads, until it has proved itself again. The limits are those of ``run="auto"``
-(`fastrpc._core.plan`). Functions that call back into the loop (``anyio.from_thread``) stay on threads.
+sends it back to threads, until it has proved itself again. Functions that call back into the loop
+(``anyio.from_thread``) stay on threads.
 """
 
 from __future__ import annotations
 
 from time import perf_counter_ns
 
+from fastrpc._core.plan import LIMITS_OF_AUTO
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-PROOF = 16
-"""How many calls in a row have to be quick."""
-QUICK_NANOSECONDS = 200_000
-SLOW_NANOSECONDS = 1_000_000
+PROOF, QUICK_NANOSECONDS, SLOW_NANOSECONDS = LIMITS_OF_AUTO
 
 
 class ToolThreads:
