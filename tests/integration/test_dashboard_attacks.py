@@ -15,12 +15,13 @@ from typing import Any
 import httpx
 import pytest
 from fastrpc.tools.knowledge._store import current
-from support.dashboard_browser import BASE, Browser
+from support import whole_dashboard
+from support.dashboard_browser import BASE, HOSTILE, Browser
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
 from support.knowledge_entries import write
 from support.pages_read import Elements
-from support.whole_dashboard import CALL, ELSEWHERE, PARAMETER, path_of, places, routes, whole
+from support.whole_dashboard import CALL, ELSEWHERE, PARAMETER, path_of, places, routes
 
 from fastrpc.dashboard.access import VIEWER, SignInStore
 from fastrpc.dashboard.app import MOST_THREADS, Dashboard
@@ -32,23 +33,9 @@ from fastrpc.storage.errors import StorageError
 from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
+dashboard, log = whole_dashboard.dashboard, whole_dashboard.log
 Ask = Callable[..., Approval]
 Visit = Callable[..., Browser]
-HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[AuditLog]:
-    found = AuditLog(str(tmp_path / "audit"))
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def dashboard(
-    database: Database, log: AuditLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Dashboard:
-    return whole(database, log, tmp_path, monkeypatch)
 
 
 @pytest.fixture

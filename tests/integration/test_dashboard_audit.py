@@ -15,7 +15,9 @@ from typing import Any
 
 import httpx
 import pytest
-from support.dashboard_browser import Browser
+from support import logged_dashboard
+from support.call_records import call_record
+from support.dashboard_browser import HOSTILE, Browser
 from support.dashboard_chromium import check as check_in_browser
 from support.dashboard_chromium import choose
 from support.guarded_folder import fastrpc, variables
@@ -33,8 +35,8 @@ from fastrpc.storage.database import Database
 from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
+folder, dashboard = logged_dashboard.folder, logged_dashboard.dashboard
 Visit = Callable[..., Browser]
-HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
 CHANGES = [{"origin": None}, {"origin": "https://evil.example"}, {"token": ""}, {"token": "0" * 64}]
 TOOLS = """
 from fastrpc import Server
@@ -77,35 +79,12 @@ BECAUSE = {
 
 
 def call(tool: str, **others: Any) -> dict[str, Any]:
-    return {
-        "category": "mcp_server",
-        "actor": "ada#1",
-        "class": "staff",
-        "action": "tools/call",
-        "tool": tool,
-        "outcome": "ok",
-        "decision": "allow",
-        "risk": "low",
-        "policy": "p1",
-        "total_us": 12.5,
-        **others,
-    }
+    return call_record(tool, **{"total_us": 12.5, **others})
 
 
 def refused(tool: str, **others: Any) -> dict[str, Any]:
     facts = {"outcome": "refused", "decision": "deny", "why": "not_allowed", "reason": "too many"}
     return call(tool, **{**facts, "rule": "small-orders", "risk": "medium", "because": BECAUSE, **others})
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
-    return str(tmp_path / "audit")
-
-
-@pytest.fixture
-def dashboard(database: Database, folder: str) -> Dashboard:
-    return Dashboard(Sources(lambda: database, "shop", log=AuditSource(folder)), AccessRules(None))
 
 
 def ids(text: str) -> list[str]:

@@ -6,46 +6,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from html import unescape
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from support.dashboard_browser import Browser
+from support import logged_dashboard
+from support.call_records import timed_call as call
+from support.dashboard_browser import HOSTILE, Browser
 from support.pages_read import Elements
 
 from fastrpc.dashboard import charts, counting
-from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.charts import Chart, ChartLine
-from fastrpc.dashboard.pages import figures as page_of_figures
-from fastrpc.dashboard.view import AuditSource, Sources
 from fastrpc.guard.audit.log import AuditLog
-from fastrpc.storage.database import Database
-from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
+folder, dashboard = logged_dashboard.counting_folder, logged_dashboard.dashboard
 Visit = Callable[..., Browser]
-HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
 SVG = "{http://www.w3.org/2000/svg}"
 CALLS = {("order", "ada#1"): 40, ("order", "bob#2"): 20, ("look", "ada#1"): 30, ("wipe", "eve#3"): 5}
 """How many calls of a tool a caller has made."""
-
-
-@pytest.fixture
-def folder(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
-    monkeypatch.setattr(page_of_figures, "FRESH_SECONDS", -1.0)  # each page counts what is new
-    monkeypatch.setattr(page_of_figures, "WAIT_SECONDS", 60.0)
-    return str(tmp_path / "audit")
-
-
-@pytest.fixture
-def dashboard(database: Database, folder: str) -> Dashboard:
-    return Dashboard(Sources(lambda: database, "shop", log=AuditSource(folder)), AccessRules(None))
-
-
-def call(tool: str, actor: str, outcome: str = "ok", ms: float = 10.0) -> dict[str, Any]:
-    facts = {"category": "mcp_server", "actor": actor, "action": "tools/call", "tool": tool}
-    return {**facts, "outcome": outcome, "decision": "allow", "total_us": ms * 1000}
 
 
 @pytest.fixture

@@ -9,20 +9,18 @@ from typing import Any
 
 import httpx
 import pytest
+from support import logged_dashboard
 from support.dashboard_browser import Browser
 from support.dashboard_shop import Shop
 from support.guarded_folder import records
 from support.waiting import eventually
 
 from fastrpc.dashboard import exporting
-from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.exporting import Export, ExportRuns
-from fastrpc.dashboard.view import AuditSource, Sources
 from fastrpc.guard.audit import AuditLog
-from fastrpc.storage.database import Database
-from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
+folder, dashboard = logged_dashboard.folder, logged_dashboard.dashboard
 Visit = Callable[..., Browser]
 RUNS = "An export of yours is being sent"
 TOOLS = """
@@ -37,17 +35,6 @@ def ping() -> str:
 """
 LINES = 5_000
 """Lines of a log that do not fit into the buffers of a connection."""
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
-    return str(tmp_path / "audit")
-
-
-@pytest.fixture
-def dashboard(database: Database, folder: str) -> Dashboard:
-    return Dashboard(Sources(lambda: database, "shop", log=AuditSource(folder)), AccessRules(None))
 
 
 def begun(folder: str, person: str) -> Export:

@@ -11,51 +11,23 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from support.dashboard_browser import Browser
+from support import logged_dashboard
+from support.call_records import timed_call as call
+from support.dashboard_browser import HOSTILE, Browser
 from support.waiting import eventually
 
 from fastrpc.dashboard import counting
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.log_jobs import LogJob
-from fastrpc.dashboard.pages import figures as page
 from fastrpc.dashboard.pages.figures import Figures
-from fastrpc.dashboard.view import AuditSource, Sources
 from fastrpc.guard.audit import AuditLog
 from fastrpc.guard.audit import log as log_module
-from fastrpc.storage.database import Database
-from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
+folder, dashboard = logged_dashboard.counting_folder, logged_dashboard.dashboard
 Visit = Callable[..., Browser]
-HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
 QUERIES = ["span=year", "span=", "tool=%01&caller=%F0%9F%92%A9", "theme=x", "span=hour&span=day"]
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def call(tool: str, actor: Any = "ada#1", outcome: str = "ok", ms: float = 10.0) -> dict[str, Any]:
-    is_denied = outcome in ("refused", "unknown")
-    return {
-        "category": "mcp_server",
-        "actor": actor,
-        "action": "tools/call",
-        "tool": tool,
-        "outcome": outcome,
-        "decision": "deny" if is_denied else "allow",
-        **({} if is_denied else {"total_us": ms * 1000}),
-    }
-
-
-@pytest.fixture
-def folder(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path))
-    monkeypatch.setattr(page, "FRESH_SECONDS", -1.0)  # each page counts what is new
-    monkeypatch.setattr(page, "WAIT_SECONDS", 60.0)
-    return str(tmp_path / "audit")
-
-
-@pytest.fixture
-def dashboard(database: Database, folder: str) -> Dashboard:
-    return Dashboard(Sources(lambda: database, "shop", log=AuditSource(folder)), AccessRules(None))
 
 
 def facts(text: str) -> dict[str, str]:

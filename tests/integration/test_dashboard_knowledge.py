@@ -18,7 +18,7 @@ from fastrpc.tools.knowledge._extraction.passages import passages
 from fastrpc.tools.knowledge._store import current, current_documents
 from fastrpc.tools.knowledge._store.entries import Reader
 from support.dashboard import RecordedActions
-from support.dashboard_browser import FORM_TOKEN, Browser
+from support.dashboard_browser import FORM_TOKEN, HOSTILE, Browser
 from support.dashboard_chromium import check, choose
 from support.guarded_folder import fastrpc, variables
 from support.http_server import HttpProcess
@@ -37,7 +37,6 @@ from fastrpc.transports.http.guard import AccessRules
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
 NOTED: Any = RecordedActions()
-HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
 Visit = Callable[..., Browser]
 ADA = Reader("ada", "agent")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support import dashboard_browser
-from support.dashboard_browser import BASE, Browser, question
+from support.dashboard_browser import BASE, HOSTILE, Browser, question
 from support.pages_read import Elements
 
 from fastrpc.dashboard import access
@@ -29,7 +29,6 @@ from fastrpc.transports.http.guard import AccessRules
 pytest_plugins = ["support.guard_database", "support.dashboard"]
 Ask = Callable[..., Approval]
 Visit = Callable[..., Browser]
-HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
 
 
 # --- signing in -------------------------------------------------------------------------------------------

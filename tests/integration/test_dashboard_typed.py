@@ -4,15 +4,16 @@ the theme, not by a session that has ended meanwhile, not by an error. No script
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import whole_dashboard
 from support.dashboard_browser import Browser
 from support.pages_read import Elements
-from support.whole_dashboard import path_of, places, routes, whole
+from support.whole_dashboard import path_of, places, routes
 
 from fastrpc.dashboard.app import Dashboard
 from fastrpc.dashboard.view import COOKIE, PageRoute
@@ -23,6 +24,7 @@ from fastrpc.storage.database import Database
 from fastrpc.storage.errors import StorageError
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
+dashboard, log = whole_dashboard.dashboard, whole_dashboard.log
 Ask = Callable[..., Approval]
 Visit = Callable[..., Browser]
 TYPED = 'typed with "care" <b>'
@@ -48,20 +50,6 @@ SEARCHES = {
     "/knowledge/documents": {"q": TYPED},
 }
 CHOICE = re.compile(r'<button class="plain" name="(language|theme)" value="(\w+)"([^>]*)>')
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[AuditLog]:
-    found = AuditLog(str(tmp_path / "audit"))
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def dashboard(
-    database: Database, log: AuditLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Dashboard:
-    return whole(database, log, tmp_path, monkeypatch)
 
 
 @pytest.fixture

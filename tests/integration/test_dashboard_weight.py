@@ -19,12 +19,13 @@ from sqlalchemy import insert
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
+from support import whole_dashboard
 from support.dashboard_browser import Browser, question
 from support.guarded_shop import POLICY
 from support.knowledge_entries import write
 from support.pages_read import Elements
 from support.waiting import eventually
-from support.whole_dashboard import CALL, ELSEWHERE, path_of, places, routes, whole
+from support.whole_dashboard import CALL, ELSEWHERE, path_of, places, routes
 
 from fastrpc.dashboard import counting
 from fastrpc.dashboard.access import SignInStore
@@ -39,6 +40,7 @@ from fastrpc.storage.database import Database
 from fastrpc.storage.schema import approvals
 
 pytest_plugins = ["support.guard_database", "support.dashboard"]
+dashboard, log = whole_dashboard.dashboard, whole_dashboard.log
 Ask = Callable[..., Approval]
 Visit = Callable[..., Browser]
 HEAVIEST = 150_000
@@ -48,20 +50,6 @@ MOST_TIMES = 5.0
 WAITING = 10_000
 ROUNDS = 200
 TEXT = "Deploy the release to the second region, wait for its health checks, then move the traffic there. "
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[AuditLog]:
-    found = AuditLog(str(tmp_path / "audit"))
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def dashboard(
-    database: Database, log: AuditLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Dashboard:
-    return whole(database, log, tmp_path, monkeypatch)
 
 
 def ask_often(database: Database, store: ApprovalStore, count: int = WAITING) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.call_records import call_record
 from support.guarded_folder import fastrpc, records, variables
 from support.http_server import FASTRPC
 
@@ -62,18 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 def called(tool: str, caller: str = "ada#1", of_class: str = "agent", **others: Any) -> dict[str, Any]:
     """Return the record of a call."""
-    return {
-        "category": "mcp_server",
-        "actor": caller,
-        "class": of_class,
-        "action": "tools/call",
-        "tool": tool,
-        "outcome": "ok",
-        "decision": "allow",
-        "risk": "low",
-        "policy": "before",
-        **others,
-    }
+    return call_record(tool, **{"actor": caller, "class": of_class, "policy": "before", **others})
 
 
 def write(folder: Path, *found: dict[str, Any]) -> None:

@@ -13,6 +13,8 @@ from fastrpc.guard.approvals.binding import Binding
 from fastrpc.guard.approvals.store import Question
 
 BASE = "http://127.0.0.1:8700"
+HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>' autofocus onfocus=alert(3) {{7*7}}"
+"""A text that would become a part of a page, or run, where it is not escaped."""
 FORM_TOKEN = re.compile(r'name="form_token" value="(\w*)"')
 
 

@@ -114,11 +114,6 @@ class Spread:
             assert self.hosts[number].wait() == 0
             self.hosts[number] = self._stack.enter_context(self._serve(port))
 
-    def said_by_front(self) -> list[str]:
-        """Return what nginx has logged, but for refused connections: it then asks the other host."""
-        lines = (self._folder / "log").read_text().splitlines()
-        return [line for line in lines if "Connection refused" not in line]
-
     def processor_seconds(self) -> float:
         """Return what the hosts' processes have used."""
         from support.http_client import children
@@ -302,7 +297,7 @@ class Load:
         update; if the hosts were restarted, or their store was away, of every one or that it may have missed
         some. A listener that has moved to another host may hear there of an update of which it has heard
         before, but on no stream twice."""
-        assert self.failures == [], (self.failures, self._spread.said_by_front())
+        assert self.failures == [], (self.failures, self._spread.front.log())
         assert self.calls > 0
         for listener in self.listeners:
             heard = Counter(each for each in listener.heard if each[1] >= 0)

@@ -1,12 +1,13 @@
 """A dashboard that has everything that pages show, in the test's own process, for tests that go through every
-route: `whole` makes it, `places` fills it, `routes` lists what it answers.
+route: the fixture `dashboard` makes it, with `log`; `places` fills it, `routes` lists what it answers.
 
-The file of a test has the fixtures: `dashboard` and `log` of the plugin `support.dashboard` have less."""
+A test's file takes the fixtures by name, `dashboard = whole_dashboard.dashboard`, in the place of those of
+the plugin `support.dashboard`, which have less."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,24 @@ class Knowledge(Personal):
         return [RUN]
 
 
-def whole(database: Database, log: AuditLog, folder: Path, changed: pytest.MonkeyPatch) -> Dashboard:
-    """Return a dashboard that has everything that pages show; its files are in `folder`, the policy is
-    ``guard.toml``."""
-    changed.setenv("FASTRPC_STATE_DIR", str(folder / "state"))
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[AuditLog]:
+    found = AuditLog(str(tmp_path / "audit"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def dashboard(
+    database: Database, log: AuditLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Dashboard:
+    """Its files are in the test's folder, the policy is ``guard.toml``."""
+    monkeypatch.setenv("FASTRPC_STATE_DIR", str(tmp_path / "state"))
     for name in ("knowledge", "tasks"):
-        changed.setenv(f"FASTRPC_{name.upper()}_DATABASE", f"sqlite:///{folder}/{name}.sqlite3")
-    changed.setattr(audit_page, "CHECK_SECONDS", 0.0)
-    changed.setattr(figures_page, "WAIT_SECONDS", 0.0)
-    shop, policy = shop_server(), folder / "guard.toml"
+        monkeypatch.setenv(f"FASTRPC_{name.upper()}_DATABASE", f"sqlite:///{tmp_path}/{name}.sqlite3")
+    monkeypatch.setattr(audit_page, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(figures_page, "WAIT_SECONDS", 0.0)
+    shop, policy = shop_server(), tmp_path / "guard.toml"
     policy.write_text(POLICY)
     sources = Sources(
         lambda: database,

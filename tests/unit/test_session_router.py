@@ -15,6 +15,24 @@ from fastrpc.transports.http import session_router
 uvloop = pytest.importorskip("uvloop")
 
 
+def router_to_a_busy_worker(
+    count: int,
+) -> tuple[session_router.SessionRouter, asyncio.Event, list[tuple[int, int]]]:
+    """Return a router of `count` workers, of which the others read nothing before the event is set; and to
+    which one it has begun to send how many frames."""
+    app: Any = SimpleNamespace()
+    router = session_router.SessionRouter(app, "", 0, count, lambda: None)
+    reading = asyncio.Event()
+    sent: list[tuple[int, int]] = []
+
+    async def send(other: int, frames: list[bytes]) -> None:
+        sent.append((other, len(frames)))
+        await reading.wait()
+
+    router._send_all = send  # type: ignore[method-assign]
+    return router, reading, sent
+
+
 def test_a_response_for_a_worker_that_has_closed_the_socket_is_dropped(tmp_path: Path) -> None:
     async def run() -> None:
         taken: asyncio.Future[asyncio.StreamWriter] = asyncio.get_running_loop().create_future()
@@ -108,17 +126,9 @@ def test_announcements_to_a_worker_that_does_not_take_them_are_bounded_in_bytes(
     lines: list[str] = []
     monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
     monkeypatch.setattr(session_router, "MOST_UNSENT", 1000)
-    app: Any = SimpleNamespace()
 
     async def run() -> None:
-        router = session_router.SessionRouter(app, "", 0, 3, lambda: None)
-        reading, sent = asyncio.Event(), []
-
-        async def send(other: int, announcements: list[bytes]) -> None:
-            sent.append((other, len(announcements)))
-            await reading.wait()
-
-        monkeypatch.setattr(router, "_send_all", send)
+        router, reading, sent = router_to_a_busy_worker(3)
         router._share(b"x" * 5000)  # one is always sent
         await asyncio.sleep(0)
         for _ in range(100):
@@ -144,17 +154,10 @@ def test_what_one_principal_has_other_workers_told_drops_nothing_of_others(
     monkeypatch.setattr(diagnostics, "write", lambda at, text: None)
     monkeypatch.setattr(session_router, "MOST_UNSENT", 4000)
     monkeypatch.setattr(session_router, "MOST_OF_ONE", 2000)
-    app: Any = SimpleNamespace()
     taken: list[tuple[str, bool]] = []
 
     async def run() -> None:
-        router = session_router.SessionRouter(app, "", 0, 2, lambda: None)
-        reading = asyncio.Event()
-
-        async def send(other: int, frames: list[bytes]) -> None:
-            await reading.wait()
-
-        monkeypatch.setattr(router, "_send_all", send)
+        router, reading, _ = router_to_a_busy_worker(2)
         for principal in ("alice",) * 5 + ("bob", ""):
             frame = {
                 "type": session_router.SHARED,
@@ -177,17 +180,10 @@ def test_what_clients_post_drops_nothing_else_however_long_it_is(monkeypatch: py
     lines: list[str] = []
     monkeypatch.setattr(diagnostics, "write", lambda at, text: lines.append(text))
     monkeypatch.setattr(session_router, "MOST_UNSENT", 2000)
-    app: Any = SimpleNamespace()
     taken: list[tuple[str, bool]] = []
 
     async def run() -> None:
-        router = session_router.SessionRouter(app, "", 0, 2, lambda: None)
-        reading = asyncio.Event()
-
-        async def send(other: int, frames: list[bytes]) -> None:
-            await reading.wait()
-
-        monkeypatch.setattr(router, "_send_all", send)
+        router, reading, _ = router_to_a_busy_worker(2)
         for what in ("message", "message", "state", "ended", "line", "known", "message"):
             data = b"x" * 5000 if what == "message" else b""
             frame = {"type": session_router.SHARED, "what": what, "principal": "alice", "data": data}
