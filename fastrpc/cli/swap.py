@@ -34,7 +34,7 @@ EXAMPLES = """\
   fastrpc swap --run -- python server.py       run it on fastrpc, without a change
   fastrpc swap --run -- uvx mcp-server-time    run a published server on it
 """
-USAGE = "[--diff | --check] [--force] FILE|FOLDER… | --run [--objects WHOSE] -- COMMAND…"
+USAGE = "[--diff | --check] [--force] FILE|FOLDER… | --run [--objects CLASSES] -- COMMAND…"
 SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
 COLOURS = {"+": "32", "-": "31", "@": "36"}
 
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     options.option("--force", "also write files that use something that fastrpc does not have")
     options.option("--run", "run the command after -- on fastrpc; no file changes")
     options.option(
-        "--objects WHOSE",
+        "--objects CLASSES",
         "with --run: ours (fastrpc's classes in place of the framework's), or original, an experiment: the "
         "framework's own classes, served over fastrpc's transports (ours)",
         choices=["ours", "original"],

@@ -465,7 +465,7 @@ def task_of(client: AsyncClient, tool: str, found: dict[str, Any]) -> RemoteTask
 async def end_of_call(
     client: AsyncClient, tool: str, found: dict[str, Any], timeout_seconds: float | None
 ) -> CallResult:
-    """Wait for the task that a call has become, and return the call's result.
+    """Wait until a task ends, and return the result of its call.
     `timeout_seconds`: the limit of the call, which begins anew with the task. At the limit, and if this is
     cancelled, the task is cancelled. Raises ClientError."""
     task = task_of(client, tool, found)

@@ -44,7 +44,7 @@ class ChartLine(NamedTuple):
 
 class DrawnLine(NamedTuple):
     """A line as it is drawn. `at` is where its name begins, and `row` the height of the name's line; `marks`
-    are the places of its marks, whose shape is `mark`, "" for none."""
+    are the places of its marks, `mark` is their shape, "" if there are none."""
 
     name: str
     path: str

@@ -2,9 +2,9 @@
 
 A browser that begins gets a cookie with a random token, for `LOGIN_SECONDS`. State, nonce and PKCE's verifier
 are derived from it, so nothing is stored, and any process can finish a sign-in that another one has begun. A
-browser without that cookie cannot finish it. The server exchanges the code for an ID token, whose signature,
-issuer, audience, times and nonce are checked (OpenID Connect Core 1.0, 3.1.3.7), by PyJWT and with keys that
-only the configured issuer's metadata names. Its claims say the role, by rules of the guard's file. The person
+browser without that cookie cannot finish it. The server exchanges the code for an ID token. PyJWT checks its
+signature, issuer, audience, times and nonce (OpenID Connect Core 1.0, 3.1.3.7), with keys that only the
+configured issuer's metadata names. Its claims say the role, by rules of the guard's file. The person
 is ``ISSUER#SUBJECT``, the owner of the same person's access tokens.
 """
 

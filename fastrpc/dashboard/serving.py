@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 CALLS, CALL, STOP, OWN, END_OWN = "calls", "call", "stop", "own", "end own"
-"""What a worker asks others: their calls in flight, one of them, to cancel one; a call of a person, to cancel
-it."""
+"""The questions of a worker to others: for their calls in flight, for one of them, to cancel one; for a call
+that a person has made by the form, to cancel it."""
 
 
 @dataclass(frozen=True)

@@ -242,8 +242,8 @@ def _trim_idle() -> None:
 
 
 def _forget() -> None:
-    """Close the sockets: in a forked child, since the reapers belong to the parent, and at the end of the
-    process, whose reapers end then."""
+    """Close the sockets: in a forked child, since the reapers belong to the parent; and at the end of the
+    process, so that its reapers end."""
     for reaper in (*idle, *busy):
         if reaper.socket is not None:
             reaper.socket.close()

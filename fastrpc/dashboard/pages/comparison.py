@@ -71,8 +71,9 @@ class ComparedLine(NamedTuple):
 
 
 class Comparison:
-    """What a query compares: the tools of one caller or of all (`by` is ``tool``), or the callers of one tool
-    or of all (``caller``), by a measure."""
+    """The lines that a query asks for, by a measure: if `by` is ``tool``, one for each tool, with the calls
+    of one caller or of all; if it is ``caller``, one for each caller, with the calls of one tool or of
+    all."""
 
     def __init__(self, view: PageView, *, counts: bool) -> None:
         query = view.query

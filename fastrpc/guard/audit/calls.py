@@ -200,7 +200,8 @@ class CallAudit:
             raise _failed(error, True, request.version) from None
 
     def task_refused(self, caller: Caller, tool: str, reason: str, task: str) -> None:
-        """Record a task whose call does not begin, since its caller is another one now. `task` is its id."""
+        """Record that the call of a task does not begin, since its principal is another caller now. `task` is
+        the task's id."""
         target = {"tool": tool}
         self._append_refusal(
             {
@@ -335,7 +336,7 @@ def _failed(error: Exception, has_run: bool, version: str) -> AuditFailed:
 
 
 def _of_task(call: CallRecord | CallInfo) -> dict[str, str]:
-    """Return what a record says of the task that a call belongs to or has become."""
+    """Return the members of a record for the task as which a call runs: its id, or nothing."""
     task: HeldTask | None = (call.decided or {}).get(TASK)
     return {"task": task.named} if task is not None and task.named else {}
 
